@@ -1,0 +1,1 @@
+"""Room 1, images: data sets, their checks, decoding and augmentation."""

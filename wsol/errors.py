@@ -1,0 +1,39 @@
+"""What can go wrong by a user's doing, or a machine's. The command line prints these as one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class WsolError(Exception):
+    """Base of every error that is meant for a user: one line that says what, where and what to do."""
+
+    exit_code = 2
+
+
+class ConfigError(WsolError):
+    """A configuration that cannot be meant: unknown key, wrong type, unknown component or option."""
+
+
+class DataError(WsolError):
+    """Files, annotations or archives that are not what they should be."""
+
+    @classmethod
+    def at(cls, path: Path | str, line: int | None, reason: str) -> DataError:
+        """The error `file:line: reason`, as compilers print it."""
+        place = f"{path}:{line}" if line is not None else f"{path}"
+        return cls(f"{place}: {reason}")
+
+
+class CheckpointError(WsolError):
+    """A checkpoint or weights file that is missing, damaged, unsafe or of another model."""
+
+
+class RunFolderError(WsolError):
+    """A run or output folder that is in use, not empty, or not what was asked for."""
+
+
+class TrainingDiverged(WsolError):
+    """The loss became NaN or infinite; the weights were left as they were before that step."""
+
+    exit_code = 3

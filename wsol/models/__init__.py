@@ -1,0 +1,1 @@
+"""Room 2, maps: backbones, taps, heads and the localizer they compose."""

@@ -1,0 +1,139 @@
+"""Choice by name: one small registry for each kind of thing that users pick and extend.
+
+A component is a class or function registered under a name with one line that describes it. The parameters
+of its signature, less those that the builder supplies, are the options that a config may set; so options
+are declared once, where they are used::
+
+    @DROPS.register("adl", "attention-based dropout layer (Choe and Shim, 2019)")
+    class ADL(DropBlock):
+        def __init__(self, drop_rate: float = 0.75, gamma: float = 0.8) -> None: ...
+
+A registry imports its home modules at the first look-up, so that reading a config stays cheap. A name that
+ends in a colon is a family: `timm:` answers to `timm:resnet18` and hands `resnet18` to its factory.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from wsol.errors import ConfigError
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """`, did you mean 'x'?` for the nearest known names, and all the known ones where none is near."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    if near:
+        return f"; did you mean {' or '.join(repr(n) for n in near)}?"
+    return f"; known: {', '.join(known)}" if known else ""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One thing that a config may set on a component: its name, its type and its default."""
+
+    name: str
+    annotation: Any
+    default: Any
+    required: bool
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    summary: str
+    factory: Callable[..., Any]
+
+
+class Registry:
+    """Components of one kind by name.
+
+    Args:
+        kind: what the components are called in messages, e.g. ``"backbone"``.
+        homes: the modules that register components of this kind when imported.
+        supplied: parameters that the builder passes and a config may not.
+    """
+
+    def __init__(self, kind: str, homes: tuple[str, ...], supplied: tuple[str, ...] = ()) -> None:
+        self.kind = kind
+        self._homes = homes
+        self._supplied = frozenset(supplied)
+        self._entries: dict[str, Entry] = {}
+        self._imported = False
+
+    def register(self, name: str, summary: str) -> Callable[[T], T]:
+        """Decorator that makes a component known under `name`; a second one of that name raises."""
+
+        def add(factory: T) -> T:
+            if name in self._entries:
+                raise ValueError(f"{self.kind} {name!r} is registered twice")
+            self._entries[name] = Entry(name, summary, factory)
+            return factory
+
+        return add
+
+    def entries(self) -> Mapping[str, Entry]:
+        """Every component of this kind, in the order of registration."""
+        if not self._imported:
+            self._imported = True  # set first: a home may look things up while it is imported
+            for home in self._homes:
+                importlib.import_module(home)
+        return self._entries
+
+    def get(self, name: str) -> Callable[..., Any]:
+        """The factory of `name`; an unknown name raises ConfigError with the near ones."""
+        entries = self.entries()
+        if name in entries:
+            return entries[name].factory
+        family, colon, member = name.partition(":")
+        if colon and member and family + colon in entries:
+            return partial(entries[family + colon].factory, member)
+        raise ConfigError(f"unknown {self.kind} {name!r}{suggest(name, entries)}")
+
+    def options(self, name: str) -> dict[str, Option]:
+        """What a config may set on `name`: the parameters of its signature less the supplied ones."""
+        factory = self.get(name)
+        inner = factory.func if isinstance(factory, partial) else factory
+        hints = typing.get_type_hints(inner.__init__ if inspect.isclass(inner) else inner)
+        return {
+            p.name: Option(p.name, hints.get(p.name, Any), p.default, p.default is inspect.Parameter.empty)
+            for p in inspect.signature(factory).parameters.values()
+            if p.name not in self._supplied
+            and p.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        }
+
+    def create(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
+        """The component `name` made with what the builder supplies and what the config sets."""
+        return self.get(name)(*args, **kwargs)
+
+
+BACKBONES = Registry("backbone", ("wsol.models.backbones",))
+DROPS = Registry("drop", ("wsol.models.drop",), supplied=("default_gamma",))
+HEADS = Registry(
+    "head",
+    ("wsol.models.heads", "wsol.models.danet"),
+    supplied=("features", "classes", "hierarchy", "make_attention"),
+)
+ATTENTIONS = Registry("attention", ("wsol.models.attention",), supplied=("channels",))
+DATASETS = Registry("dataset", ("wsol.data.cub", "wsol.data.folder"), supplied=("root",))
+SCHEDULES = Registry("schedule", ("wsol.training.schedules",), supplied=("total",))
+PROTOCOLS = Registry("protocol", ("wsol.scoring.protocols",))
+
+REGISTRIES: dict[str, Registry] = {
+    "backbones": BACKBONES,
+    "drops": DROPS,
+    "heads": HEADS,
+    "attentions": ATTENTIONS,
+    "datasets": DATASETS,
+    "schedules": SCHEDULES,
+    "protocols": PROTOCOLS,
+}

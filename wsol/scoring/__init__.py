@@ -1,0 +1,1 @@
+"""Room 4, numbers: protocols, metrics and their significance."""

@@ -1,0 +1,1 @@
+"""Training: a run that can be trusted, killed and resumed."""

@@ -1,0 +1,1 @@
+"""Pictures: contact sheets, overlays, plots and reports."""

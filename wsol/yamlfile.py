@@ -1,0 +1,95 @@
+"""YAML that remembers where each value stands, for errors that name file and line.
+
+A file is read by the safe loader only (a `!!python` tag is refused), a key given twice is refused, and
+`extends: other.yaml` puts the file on top of another one, found beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from wsol.errors import ConfigError
+
+KeyPath = tuple[str, ...]
+
+
+@dataclass
+class Located:
+    """Nested plain values (`value`) and the place each key was given (`places`): 'file:line' or '--set'."""
+
+    value: dict[str, Any]
+    places: dict[KeyPath, str] = field(default_factory=dict)
+
+    def place(self, path: KeyPath) -> str:
+        """Where the value at `path` was given: its own place, or that of the nearest key above it."""
+        while path and path not in self.places:
+            path = path[:-1]
+        return self.places.get(path, "config")
+
+
+def read_yaml(path: Path) -> Located:
+    """One YAML file as nested plain values with the line of every key; ConfigError where it is not one."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such config file") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path} is a folder, not a config file") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from None
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return Located({}, {(): f"{path}:1"})
+        if not isinstance(node, yaml.MappingNode):
+            raise ConfigError(f"{path}:1: a config is a mapping of keys to values")
+        located = Located({}, {(): f"{path}:1"})
+        located.value = _mapping(loader, node, (), str(path), located.places)
+        return located
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise ConfigError(f"{path}:{line}: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: not a readable YAML file ({error})") from None
+    finally:
+        loader.dispose()
+
+
+def parse_override(text: str) -> tuple[KeyPath, Any]:
+    """`a.b=c` of the command line as (('a', 'b'), c), c read as YAML."""
+    key, equals, value = text.partition("=")
+    path = tuple(part.strip() for part in key.split("."))
+    if not equals or not all(path):
+        raise ConfigError(f"--set {text}: expected a.b=value")
+    try:
+        return path, yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise ConfigError(f"--set {text}: {value!r} is not a YAML value") from None
+
+
+def _mapping(
+    loader: yaml.SafeLoader, node: yaml.MappingNode, path: KeyPath, file: str, places: dict[KeyPath, str]
+) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for key_node, value_node in node.value:
+        line = key_node.start_mark.line + 1
+        key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str):
+            raise ConfigError(f"{file}:{line}: the key {key!r} is not a word")
+        if key in result:
+            raise ConfigError(f"{file}:{line}: the key {key!r} is given twice")
+        here = (*path, key)
+        places[here] = f"{file}:{line}"
+        if isinstance(value_node, yaml.MappingNode) and value_node.tag == "tag:yaml.org,2002:map":
+            result[key] = _mapping(loader, value_node, here, file, places)
+        else:
+            result[key] = loader.construct_object(value_node, deep=True)
+    return result
