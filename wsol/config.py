@@ -286,8 +286,8 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
             settings[key] = _build(hints[key], located, here)
         else:
             settings[key] = convert(value, hints[key], f"{located.place(here)}: {'.'.join(here)}")
-    if component:
-        settings.setdefault("name", cls.name)
+    if issubclass(cls, Component):
+        settings.setdefault("name", cls.__dataclass_fields__["name"].default)
         settings["options"] = _options(cls, settings["name"], rest, known, located, path)
     elif rest:
         key = next(iter(rest))
