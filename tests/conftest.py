@@ -1,0 +1,30 @@
+"""What all tests share: quiet threads, and the real data and weights where they are at hand."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the repository."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """A folder with `cub40/` (real birds) and `weights/` (ImageNet weights), which are not published here.
+
+    Looked for at $WSOL_SHARED and beside the repository; the tests that need it skip where it is absent.
+    """
+    path = Path(os.environ.get("WSOL_SHARED", ROOT.parent / "shared"))
+    if not (path / "cub40" / "CUB_200_2011" / "images.txt").is_file() or not (path / "weights").is_dir():
+        pytest.skip("needs real images and weights: set WSOL_SHARED to a folder with cub40/ and weights/")
+    return path

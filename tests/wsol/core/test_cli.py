@@ -1,0 +1,78 @@
+"""The command line: help worth reading, one-line errors, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from wsol.cli import build_parser, main
+from wsol.commands import COMMANDS
+from wsol.version import __version__
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out == f"wsol {__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert len(text.splitlines()) >= 8
+    assert "--debug" in text
+
+
+def test_help_is_quick_because_no_command_imports_torch() -> None:
+    code = "import sys; from wsol.cli import build_parser; build_parser(); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_unknown_command_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["trian"])
+    assert stop.value.code == 2
+
+
+def test_list_names_everything_with_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    text = capsys.readouterr().out
+    for word in (
+        *("vgg16", "mobilenet_v1", "resnet50", "timm:", "tiny"),
+        *("adl", "dgdm", "cam", "danet", "gpca", "srp", "constant"),
+        *("cub", "folder", "synthetic", "wsoleval-v2", "options: "),
+    ):
+        assert word in text
+
+
+def test_list_of_an_unknown_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "atention"]) == 2
+    assert "did you mean 'attentions'" in capsys.readouterr().err
+
+
+def test_doctor_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor"]) in (0, 1)
+    assert "torch" in capsys.readouterr().out
+
+
+def test_debug_shows_the_traceback() -> None:
+    from wsol.errors import ConfigError
+
+    with pytest.raises(ConfigError):
+        main(["list", "nothing", "--debug"])
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    command = f"{sys.executable} -m wsol list | head -1"
+    result = subprocess.run(command, shell=True, capture_output=True, text=True)
+    assert "Traceback" not in result.stderr
+
+
+def test_parser_builds_once_for_each_command() -> None:
+    assert build_parser().prog == "wsol"
