@@ -1,0 +1,56 @@
+"""Boxes in the format of COCO: one JSON file that pycocotools and most annotation programs open.
+
+https://cocodataset.org/#format-data describes it: `images`, `annotations` and `categories` with whole-number
+ids from 1, a box as [x, y, width, height] in pixels. Every annotation carries its `score`, so the list of
+annotations alone is also a file of results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from wsol.records import Box
+
+
+@dataclass(frozen=True)
+class Found:
+    """One box that was found in an image: the class by label, its score, and the box in original pixels."""
+
+    label: int
+    score: float
+    box: Box
+
+
+def coco_dict(
+    names: Sequence[str],
+    sizes: Sequence[tuple[int, int]],
+    found: Sequence[Sequence[Found]],
+    classes: Sequence[str],
+    description: str,
+) -> dict[str, Any]:
+    """The boxes found in each image as COCO's dictionary; label c becomes category c + 1."""
+    images = [
+        {"id": i, "file_name": name, "width": width, "height": height}
+        for i, (name, (width, height)) in enumerate(zip(names, sizes, strict=True), start=1)
+    ]
+    annotations = [
+        {
+            "image_id": i,
+            "category_id": one.label + 1,
+            "bbox": [one.box.x0, one.box.y0, one.box.width, one.box.height],
+            "area": one.box.area,
+            "iscrowd": 0,
+            "score": one.score,
+        }
+        for i, boxes in enumerate(found, start=1)
+        for one in boxes
+    ]
+    return {
+        "info": {"description": description},
+        "licenses": [],
+        "images": images,
+        "annotations": [{"id": i, **a} for i, a in enumerate(annotations, start=1)],
+        "categories": [{"id": i, "name": name} for i, name in enumerate(classes, start=1)],
+    }
