@@ -1,0 +1,91 @@
+"""One process or many: what the ranks of a run say to each other.
+
+`torchrun` starts the processes and sets RANK, LOCAL_RANK and WORLD_SIZE; without it there is one rank and
+nothing here communicates. Rank 0 is the main one: the only one that writes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import distributed as dist
+
+from wsol.errors import ConfigError, WsolError
+
+T = TypeVar("T")
+
+
+def pick_device(name: str, local_rank: int = 0) -> torch.device:
+    """`auto` is a GPU where there is one, and else the CPU."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cpu":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise ConfigError(f"device {name!r}: this machine has no GPU that torch can use; try device: auto")
+    return torch.device(name if ":" in name else f"{name}:{local_rank}")
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process among those of the run."""
+
+    rank: int
+    world: int
+    device: torch.device
+
+    @classmethod
+    def join(cls, device: str) -> Ranks:
+        """Meet the other ranks, where torchrun started more than one."""
+        world = int(os.environ.get("WORLD_SIZE", "1"))
+        place = pick_device(device, int(os.environ.get("LOCAL_RANK", "0")))
+        if place.type == "cuda":
+            torch.cuda.set_device(place)
+        if world > 1:
+            dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+        return cls(int(os.environ.get("RANK", "0")), world, place)
+
+    def leave(self) -> None:
+        if self.world > 1 and dist.is_initialized():
+            dist.destroy_process_group()
+
+    @property
+    def is_main(self) -> bool:
+        return self.rank == 0
+
+    def sum(self, values: list[float]) -> list[float]:
+        """The sums over the ranks, the same on every rank."""
+        if self.world == 1:
+            return values
+        total = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(total)
+        result: list[float] = total.tolist()
+        return result
+
+    def gather(self, value: T) -> list[T]:
+        """Everyone's value, in the order of the ranks, on every rank."""
+        if self.world == 1:
+            return [value]
+        values: list[Any] = [None] * self.world
+        dist.all_gather_object(values, value)
+        return values
+
+    def on_main(self, act: Callable[[], T]) -> T:
+        """The result of `act`, which the main rank alone runs. Its error is everyone's error."""
+        if self.world == 1:
+            return act()
+        outcome: list[Any] = [None, None]
+        if self.is_main:
+            try:
+                outcome[0] = act()
+            except WsolError as error:
+                outcome[1] = error
+        dist.broadcast_object_list(outcome, src=0)
+        if outcome[1] is not None:
+            raise outcome[1]
+        result: T = outcome[0]
+        return result

@@ -1,0 +1,45 @@
+"""Every random state of a training process, to save and to continue from."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from wsol.models.localizer import Localizer
+
+
+def seed_everything(seed: int) -> None:
+    """Seed Python, NumPy (its global generator) and torch on all devices."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002 - the global generator is what other libraries draw from
+    torch.manual_seed(seed)
+
+
+def capture(localizer: Localizer) -> dict[str, Any]:
+    """The states as plain containers and tensors, as a checkpoint takes them."""
+    version, numbers, gauss = random.getstate()
+    name, keys, position, has_gauss, cached = np.random.get_state(legacy=True)  # type: ignore[misc] # noqa: NPY002
+    return {
+        "python": [version, list(numbers), gauss],
+        "numpy": [name, keys.tolist(), int(position), int(has_gauss), float(cached)],
+        "torch": torch.get_rng_state(),
+        "cuda": [torch.cuda.get_rng_state()] if torch.cuda.is_available() else [],
+        "modules": {name: module.rng_state() for name, module in localizer.random_modules()},
+    }
+
+
+def restore(state: dict[str, Any], localizer: Localizer) -> None:
+    """Continue from what `capture` returned."""
+    version, numbers, gauss = state["python"]
+    random.setstate((version, tuple(numbers), gauss))
+    name, keys, *rest = state["numpy"]
+    np.random.set_state((name, np.asarray(keys, dtype=np.uint32), *rest))  # noqa: NPY002
+    torch.set_rng_state(state["torch"])
+    if state["cuda"] and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"][0])
+    for name, module in localizer.random_modules():
+        module.set_rng_state(state["modules"][name])
