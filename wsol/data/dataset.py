@@ -1,0 +1,190 @@
+"""Samples as batches of tensors: the torch side of the data room.
+
+Keys are (epoch, index) pairs that the sampler yields, because workers that live through all epochs do not see
+a new epoch number by other ways. Images stay uint8 until they are on the model's device.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from wsol.data.augment import Augment, ResizeCropFlip
+from wsol.data.image import read_image
+from wsol.data.transforms import View
+from wsol.errors import ConfigError, DataError
+from wsol.records import Sample
+
+Key = tuple[int, int]  # (epoch, index)
+
+
+class Batch(NamedTuple):
+    """images: uint8 (N, 3, S, S). labels, indices: int64 (N,). failed: bool (N,).
+
+    `indices` are positions among the samples that the loader was given. Where `failed`, the image could not
+    be read and is black: such an image counts as a miss, and the batch keeps its size.
+    """
+
+    images: torch.Tensor
+    labels: torch.Tensor
+    indices: torch.Tensor
+    failed: torch.Tensor
+
+
+class ImageDataset(Dataset[Batch]):
+    """One image for each key, read by the one decoder and made an S x S square by `load`."""
+
+    def __init__(self, samples: Sequence[Sample], side: int, load: Callable[[str, Key], np.ndarray]) -> None:
+        # Plain lists instead of records: less for forked workers to touch, and so to copy.
+        self._paths = [str(s.path) for s in samples]
+        self._labels = [s.label for s in samples]
+        self._side = side
+        self._load = load
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def __getitem__(self, key: Key) -> Batch:
+        index = key[1]
+        try:
+            image, failed = self._load(self._paths[index], key), False
+        except DataError:
+            image, failed = np.zeros((self._side, self._side, 3), np.uint8), True
+        tensor = torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1)))
+        return Batch(tensor, *(torch.tensor(v) for v in (self._labels[index], index, failed)))
+
+
+def load_training(path: str, key: Key, augment: Augment, at_least: int) -> np.ndarray:
+    return augment(read_image(path, at_least=at_least), key)
+
+
+def load_test(path: str, key: Key, view: View) -> np.ndarray:
+    return view.apply(read_image(path))
+
+
+class EpochSampler(Sampler[list[Key]]):
+    """The batches of one training epoch: a permutation of the samples that (seed, epoch) alone decides.
+
+    Each global batch of `batch` samples is split evenly over the ranks; the last one is dropped where it is
+    incomplete. `set_epoch(epoch, start_step)` begins in the middle of an epoch: the remaining batches are
+    those that an uninterrupted epoch would have had.
+    """
+
+    def __init__(
+        self,
+        num: int,
+        batch: int,
+        seed: int,
+        epoch: int = 0,
+        rank: int = 0,
+        world: int = 1,
+        start_step: int = 0,
+    ) -> None:
+        if batch > num:
+            raise ConfigError(f"batch_size {batch} is more than the {num} training images: no batch is full")
+        if batch % world:
+            raise ConfigError(f"batch_size {batch} cannot be split evenly over {world} processes")
+        self.num, self.batch, self.seed = num, batch, seed
+        self.rank, self.world = rank, world
+        self.set_epoch(epoch, start_step)
+
+    @property
+    def steps(self) -> int:
+        """Batches in a whole epoch."""
+        return self.num // self.batch
+
+    def set_epoch(self, epoch: int, start_step: int = 0) -> None:
+        if not 0 <= start_step <= self.steps:
+            raise ValueError(f"start_step {start_step} is outside 0 to {self.steps}")
+        self.epoch, self.start_step = epoch, start_step
+
+    def __len__(self) -> int:
+        return self.steps - self.start_step
+
+    def __iter__(self) -> Iterator[list[Key]]:
+        epoch = self.epoch
+        order = np.random.default_rng((self.seed, epoch)).permutation(self.num).tolist()
+        for step in range(self.start_step, self.steps):
+            batch = order[step * self.batch : (step + 1) * self.batch]
+            yield [(epoch, index) for index in batch[self.rank :: self.world]]
+
+
+class EvalSampler(Sampler[list[Key]]):
+    """All samples once, in order. Ranks take whole batches in turn, so that nothing is padded and every batch
+    has the same company, and thus the same rounding, with any number of ranks."""
+
+    def __init__(self, num: int, batch: int, rank: int = 0, world: int = 1) -> None:
+        self.num, self.batch = num, batch
+        self.rank, self.world = rank, world
+
+    def __len__(self) -> int:
+        return len(range(self.rank * self.batch, self.num, self.batch * self.world))
+
+    def __iter__(self) -> Iterator[list[Key]]:
+        for start in range(self.rank * self.batch, self.num, self.batch * self.world):
+            yield [(0, index) for index in range(start, min(start + self.batch, self.num))]
+
+
+class TrainLoader(DataLoader[Batch]):
+    """A loader that raises DataError, naming the file, where an image could not be read."""
+
+    def __init__(self, samples: Sequence[Sample], *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        self._samples = samples
+
+    def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
+        for batch in super().__iter__():
+            for index in batch.indices[batch.failed].tolist():
+                path = self._samples[index].path
+                read_image(path)  # raises with the cause, in this process, where it stays one line
+                raise DataError.at(path, None, "this image could not be read for a moment")
+            yield batch
+
+
+def make_train_loader(
+    samples: Sequence[Sample],
+    sampler: EpochSampler,
+    *,
+    resize: int,
+    side: int,
+    seed: int,
+    workers: int = 0,
+) -> DataLoader[Batch]:
+    """Augmented training batches. Call `sampler.set_epoch` before each epoch."""
+    load = partial(load_training, augment=ResizeCropFlip(resize, side, seed), at_least=resize)
+    return TrainLoader(
+        samples, ImageDataset(samples, side, load), batch_sampler=sampler, **_settings(workers)
+    )
+
+
+def make_eval_loader(
+    samples: Sequence[Sample], view: View, *, batch: int, workers: int = 0, rank: int = 0, world: int = 1
+) -> DataLoader[Batch]:
+    """Test-time batches in the order of the samples; see `Batch.failed` for images that cannot be read."""
+    dataset = ImageDataset(samples, view.side, partial(load_test, view=view))
+    sampler = EvalSampler(len(samples), batch, rank, world)
+    return DataLoader(dataset, batch_sampler=sampler, **_settings(workers))
+
+
+def _settings(workers: int) -> dict:
+    """What both loaders share."""
+    return {
+        "num_workers": workers,
+        "persistent_workers": workers > 0,
+        "pin_memory": torch.cuda.is_available(),
+        "worker_init_fn": _start_worker,
+        # A generator of its own: the loader would otherwise draw from, and so move, the global one.
+        "generator": torch.Generator().manual_seed(0),
+    }
+
+
+def _start_worker(worker: int) -> None:
+    cv2.setNumThreads(0)  # workers are the parallelism
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which saves and ends them

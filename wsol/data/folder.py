@@ -1,0 +1,1 @@
+"""The images of a user, one folder for each class."""

@@ -1,0 +1,165 @@
+"""The one decoder. Every image of the toolkit is read here, so every image is read alike.
+
+The policy, whatever the file:
+
+- The result is RGB, uint8, of shape (height, width, 3).
+- EXIF rotation is applied: the image is upright, as every viewer shows it, and boxes refer to the upright
+  image. (No image of CUB-200-2011 is rotated by EXIF, so its boxes need no care.)
+- Grey becomes three equal channels, CMYK is converted, a palette is looked up.
+- 16 bits become 8 by keeping the high byte, for grey and colour alike; nothing is clipped. Floating point and
+  32-bit pixels have no agreed white and are refused.
+- Transparency is laid on white. Of an animation or a multi-page file the first frame counts.
+- A file that is missing, empty, cut short, damaged, not an image or unreasonably large raises DataError with
+  its path and the cause. Nothing is repaired, guessed or substituted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from wsol.errors import DataError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# Only raster formats: a name like bird.jpg must not start an interpreter for PostScript.
+FORMATS = ("JPEG", "MPO", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
+SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
+
+_ORIENTATION = 0x0112
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+_SWAPS_SIDES = (5, 6, 7, 8)
+
+
+def read_image(path: Path | str, at_least: int | None = None) -> np.ndarray:
+    """The image as (height, width, 3) uint8 RGB, by the policy above.
+
+    at_least: the caller will shrink the image to about this side, so a JPEG may be decoded at 1/2, 1/4 or 1/8
+    of its size as long as no side falls below. Many times faster for photographs; for training only, since
+    the pixels are not those of a full decode.
+    """
+    try:
+        with Image.open(path, formats=FORMATS) as image:
+            orientation = _orientation(image)
+            if at_least is not None:
+                image.draft(None, (at_least, at_least))
+            image.load()
+            rgb = _to_rgb(image)
+            if orientation in _UPRIGHT:
+                rgb = rgb.transpose(_UPRIGHT[orientation])
+            return np.array(rgb)
+    except Exception as error:  # decoders of damaged files raise nearly anything
+        raise DataError.at(path, None, _cause(path, error)) from None
+
+
+def image_size(path: Path | str) -> tuple[int, int]:
+    """(width, height) of the upright image, from the file's header alone."""
+    try:
+        with Image.open(path, formats=FORMATS) as image:
+            width, height = image.size
+            return (height, width) if _orientation(image) in _SWAPS_SIDES else (width, height)
+    except Exception as error:
+        raise DataError.at(path, None, _cause(path, error)) from None
+
+
+def image_sizes(paths: Iterable[Path]) -> list[tuple[int, int] | None]:
+    """The size of each image, None where the header cannot be read."""
+
+    def size(path: Path) -> tuple[int, int] | None:
+        try:
+            return image_size(path)
+        except DataError:
+            return None
+
+    return list(in_threads(size, paths))
+
+
+def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """`work` on every item, in order. Decoding and reading release the interpreter lock, so threads do."""
+    with ThreadPoolExecutor(max_workers=min(16, 2 * (os.cpu_count() or 1))) as pool:
+        yield from pool.map(work, items)
+
+
+def oddities(path: Path | str) -> tuple[str, ...]:
+    """What the decoder had to convert, in words: () for a plain 8-bit RGB image. Reads the header alone."""
+    with Image.open(path, formats=FORMATS) as image:
+        found = []
+        if image.mode in ("1", "L", "LA", "La"):
+            found.append("grey")
+        elif image.mode.startswith("I"):
+            found.append("16-bit grey")
+        elif image.mode == "CMYK":
+            found.append("CMYK")
+        elif image.mode in ("P", "PA"):
+            found.append("palette")
+        if _has_alpha(image):
+            found.append("transparent")
+        if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":
+            found.append("several frames")
+        if _orientation(image) in _UPRIGHT:
+            found.append("rotated by EXIF")
+        return tuple(found)
+
+
+def _orientation(image: Image.Image) -> int:
+    """The EXIF orientation, 1 where there is none. Asked before the pixels are loaded, so that a header gives
+    the same answer as a decode."""
+    if image.format == "PNG" and "exif" not in image.info:
+        return 1  # Pillow would decode the whole file to look for EXIF behind the pixels
+    try:
+        return int(image.getexif().get(_ORIENTATION, 1))
+    except Exception:  # a damaged EXIF block does not make a picture unreadable
+        return 1
+
+
+def _has_alpha(image: Image.Image) -> bool:
+    return image.mode in ("LA", "La", "PA", "RGBA", "RGBa") or "transparency" in image.info
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I"):
+        return _from_16_bits(image)
+    if image.mode == "F":
+        raise ValueError("floating point pixels; save it with 8 or 16 bits")
+    if _has_alpha(image):
+        rgba = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
+    return image.convert("RGB")
+
+
+def _from_16_bits(image: Image.Image) -> Image.Image:
+    values = np.asarray(image)
+    if values.dtype.itemsize > 2 and (values.min() < 0 or values.max() > 0xFFFF):
+        raise ValueError("32-bit pixels; save it with 8 or 16 bits")
+    return Image.fromarray((values.astype(np.uint16) >> 8).astype(np.uint8)).convert("RGB")
+
+
+def _cause(path: Path | str, error: Exception) -> str:
+    """Why the image could not be read, in words for a user."""
+    if isinstance(error, FileNotFoundError):
+        return "no such image file"
+    if isinstance(error, IsADirectoryError):
+        return "a folder, not an image file"
+    if isinstance(error, PermissionError):
+        return "no permission to read this image"
+    if isinstance(error, UnidentifiedImageError):
+        empty = Path(path).is_file() and Path(path).stat().st_size == 0
+        return "empty file" if empty else f"not an image ({', '.join(FORMATS)} are read)"
+    if isinstance(error, Image.DecompressionBombError):
+        return f"too many pixels ({error})"
+    return f"damaged image ({' '.join(str(error).split()) or type(error).__name__})"

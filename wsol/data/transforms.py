@@ -1,0 +1,74 @@
+"""Test-time images, and the way back from the network's square to the pixels of the original.
+
+Two kinds occur among the named protocols:
+
+- `resize`: the whole image to S x S;
+- `crop`: to R x R, then the centre S x S, with R = 256 for S = 224 and in that proportion for other sizes.
+
+Both use Pillow's antialiased bilinear filter, as `torchvision.transforms.Resize` does on Pillow images, bit for
+bit. (OpenCV's linear resize differs from it by 1.8 grey levels on average.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from PIL import Image
+
+from wsol.records import Box
+
+ViewKind: TypeAlias = Literal["resize", "crop"]
+
+
+@dataclass(frozen=True)
+class View:
+    """How an image becomes the square that the network sees at test.
+
+    kind: `resize` or `crop`. side: S, the side of that square in pixels.
+    """
+
+    kind: ViewKind
+    side: int
+
+    @property
+    def resized(self) -> int:
+        """R, the side of the square before the crop; S where nothing is cropped."""
+        return self.side if self.kind == "resize" else round(self.side * 256 / 224)
+
+    @property
+    def margin(self) -> int:
+        """What the crop leaves out on the left and the top, in pixels of the resized square."""
+        return round((self.resized - self.side) / 2)
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        """(H, W, 3) uint8 -> (S, S, 3) uint8."""
+        square = Image.fromarray(image).resize((self.resized, self.resized), Image.Resampling.BILINEAR)
+        m = self.margin
+        return np.array(square.crop((m, m, m + self.side, m + self.side)))
+
+    def region(self, size: tuple[int, int]) -> Box:
+        """What the square shows of an image of that (width, height), as a box in its pixels."""
+        width, height = size
+        low, high = self.margin / self.resized, (self.margin + self.side) / self.resized
+        return Box(low * width, low * height, high * width, high * height)
+
+    def to_original(self, box: Box, size: tuple[int, int]) -> Box:
+        """A box in pixels of the square, in pixels of the original image of that (width, height)."""
+        region = self.region(size)
+        sx, sy = region.width / self.side, region.height / self.side
+        return Box(
+            region.x0 + sx * box.x0, region.y0 + sy * box.y0, region.x0 + sx * box.x1, region.y0 + sy * box.y1
+        )
+
+    def to_square(self, box: Box, size: tuple[int, int]) -> Box:
+        """A box in pixels of the original image, in pixels of the square; unclipped."""
+        region = self.region(size)
+        sx, sy = self.side / region.width, self.side / region.height
+        return Box(
+            sx * (box.x0 - region.x0),
+            sy * (box.y0 - region.y0),
+            sx * (box.x1 - region.x0),
+            sy * (box.y1 - region.y0),
+        )
