@@ -144,20 +144,40 @@ class Train:
     """The paper's recipe is the default: SGD for 100 epochs, the rate divided by 10 at epoch 80."""
 
     epochs: int = 100
-    batch_size: int = 32
+    batch_size: int = 32  # images of one optimizer step, over all processes and accumulated parts
     lr: float = 0.01
     momentum: float = 0.9
     nesterov: bool = False
     weight_decay: float = 5e-4
     head_lr: float = 1.0  # multiplies lr for the layers that are not pretrained
-    bias_lr: float = 1.0  # multiplies lr for the biases of those layers
+    bias_lr: float = 1.0  # multiplies lr for the biases of those layers, on top of head_lr
     schedule: Schedule = Schedule(options={"milestones": (80,), "factor": 0.1})
+    clip_norm: float | None = None  # the gradient's largest norm
+    accumulate: int = 1  # parts that a batch is computed in, one after the other, to save memory
     seed: int = 0
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    amp: Literal["none", "bf16", "fp16"] = "none"
+    channels_last: bool = False
+    compile: bool = False  # torch.compile: slow to start, faster after
+    sync_bn: bool = False  # batch norm over the images of all processes
+    validate_every: int = 1  # epochs, where data.val_share leaves images to validate on
+    checkpoint_every: int | None = None  # steps, beside the checkpoint after every epoch
 
     def problems(self) -> Problems:
         yield from out_of_range(
             self, epochs=(1, 1e6), batch_size=(1, 1e6), lr=(0, 1e3), momentum=(0, 1), weight_decay=(0, 1)
         )
+        yield from out_of_range(
+            self, head_lr=(0, 1e3), bias_lr=(0, 1e3), seed=(0, 2**32 - 1), validate_every=(1, 1e6)
+        )
+        if self.batch_size % self.accumulate if self.accumulate > 0 else True:
+            yield "accumulate", f"a batch of {self.batch_size} does not split into {self.accumulate} parts"
+        if self.clip_norm is not None and not self.clip_norm > 0:
+            yield "clip_norm", f"{self.clip_norm} is not above 0"
+        if self.checkpoint_every is not None and self.checkpoint_every < 1:
+            yield "checkpoint_every", f"{self.checkpoint_every} is less than one step"
+        if self.nesterov and self.momentum == 0:
+            yield "nesterov", "needs a momentum above 0"
 
 
 @dataclass(frozen=True)
