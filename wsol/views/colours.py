@@ -37,7 +37,7 @@ def heat_table() -> NDArray[np.uint8]:
 
 
 def heat_alpha(heat: NDArray[np.floating]) -> NDArray[np.floating]:
-    """How much of the photo the heat hides: nothing below COLD, from there in a straight line to MAX_ALPHA."""
+    """How much of the photo the heat hides: nothing below COLD, then in a straight line to MAX_ALPHA."""
     return MAX_ALPHA * np.clip((heat - COLD) / (1 - COLD), 0, 1)
 
 

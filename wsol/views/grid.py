@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from PIL import Image, ImageDraw
 
 from wsol.views.chips import fit_text, font
+from wsol.views.colours import RGB
 
 GAP = 10
 MARGIN = 16
-INK, FAINT, SHEET = (28, 28, 30), (110, 110, 118), (255, 255, 255)
+INK: RGB = (28, 28, 30)
+FAINT: RGB = (110, 110, 118)
+SHEET: RGB = (255, 255, 255)
 
 
 def draw_grid(
@@ -28,10 +31,8 @@ def draw_grid(
         captions: a line above each row.
         title: a line above everything.
     """
-    widths = [
-        max(row[i].width for row in rows if i < len(row))
-        for i in range(max((len(r) for r in rows), default=0))
-    ]
+    num_columns = max((len(row) for row in rows), default=0)
+    widths = [max(row[i].width for row in rows if i < len(row)) for i in range(num_columns)]
     heights = [max(picture.height for picture in row) for row in rows]
     size = max(13, min(22, round(max(widths, default=300) / 20)))
     line = round(size * 1.9)
@@ -41,21 +42,19 @@ def draw_grid(
     sheet = Image.new("RGB", (width, max(height, top + MARGIN)), SHEET)
     draw = ImageDraw.Draw(sheet)
 
-    def write(
-        x: int, y: int, room: int, text: str, bold: bool, ink: tuple[int, int, int], anchor: str
-    ) -> None:
+    def write(x: int, y: int, room: int, text: str, anchor: str, ink: RGB = INK, bold: bool = True) -> None:
         face = font(size, bold)
         draw.text((x, y + line / 2), fit_text(text, face, room), fill=ink, font=face, anchor=anchor)
 
     if title:
-        write(MARGIN, MARGIN, width - 2 * MARGIN, title, True, INK, "lm")
+        write(MARGIN, MARGIN, width - 2 * MARGIN, title, "lm")
     lefts = [MARGIN + sum(widths[:i]) + GAP * i for i in range(len(widths))]
     for left, wide, heading in zip(lefts, widths, columns, strict=False):
-        write(left + wide // 2, top - line, wide, heading, True, INK, "mm")
+        write(left + wide // 2, top - line, wide, heading, "mm")
     y = top
     for i, (row, high) in enumerate(zip(rows, heights, strict=True)):
         if captions:
-            write(MARGIN, y, width - 2 * MARGIN, captions[i], False, FAINT, "lm")
+            write(MARGIN, y, width - 2 * MARGIN, captions[i], "lm", FAINT, bold=False)
             y += line
         for left, wide, picture in zip(lefts, widths, row, strict=False):
             sheet.paste(picture, (left + (wide - picture.width) // 2, y + (high - picture.height) // 2))

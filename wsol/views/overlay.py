@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw
 
 from wsol.records import Box
 from wsol.views.chips import Chip, Rect, draw_chips, place_chips
-from wsol.views.colours import CASING, PAPER, PREDICTED, TRUTH, blend_heat, to_levels
+from wsol.views.colours import CASING, PAPER, PREDICTED, RGB, TRUTH, blend_heat, to_levels
 
 MIN_SIDE, MAX_SIDE = 512, 1024
 THIN = 0.4  # the shorter side of a picture is at least this part of the longer one
@@ -33,7 +33,7 @@ class Marked:
 
 @dataclass(frozen=True)
 class Frame:
-    """Where the photo lies in the picture: original pixel (x, y) is drawn at x * scale + left, y * scale + top."""
+    """Where the photo lies in its picture: pixel x of the original is drawn at x * scale + left."""
 
     size: tuple[int, int]  # of the picture
     photo: tuple[int, int]  # of the photo within it
@@ -112,9 +112,7 @@ def draw_overlay(
     return picture
 
 
-def draw_box(
-    picture: Image.Image, rect: Rect, colour: tuple[int, int, int], line: int, outside: bool
-) -> None:
+def draw_box(picture: Image.Image, rect: Rect, colour: RGB, line: int, outside: bool) -> None:
     """A rectangle whose stroke lies outside or inside `rect`, with a thin casing on its free side."""
     draw = ImageDraw.Draw(picture)
     x0, y0, x1, y1 = rect

@@ -1,0 +1,167 @@
+"""Charts as inline SVG: they take their colours from the page, so they follow its light and dark dress.
+
+The page's script adds the read-out under the pointer from `data-chart`, and moves the line `.cursor` of a
+chart over thresholds with the slider.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+WIDTH, HEIGHT = 440, 270
+LEFT, RIGHT, TOP, BOTTOM = 44, 12, 14, 40
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line: `tone` picks its colour (0...5, the run), `dashed` tells a second line of that colour apart."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    tone: int = 0
+    dashed: bool = False
+
+
+def line_chart(
+    title: str,
+    series: Sequence[Series],
+    x_label: str,
+    y_label: str,
+    y_range: tuple[float, float] | None = None,
+    cursor: bool = False,
+) -> Markup:
+    """A chart of lines; points that are no numbers are left out. '' where nothing is left to draw."""
+    kept = [_finite(s) for s in series]
+    kept = [s for s in kept if s.x]
+    if not kept:
+        return Markup("")
+    x_range = min(min(s.x) for s in kept), max(max(s.x) for s in kept)
+    if x_range[0] == x_range[1]:
+        x_range = x_range[0] - 0.5, x_range[1] + 0.5
+    if y_range is None:
+        y_range = _padded(min(min(s.y) for s in kept), max(max(s.y) for s in kept))
+    axes = _Axes(x_range, y_range)
+    parts = [axes.grid(x_label, y_label)]
+    for s in kept:
+        points = " ".join(f"{axes.px(x):.1f},{axes.py(y):.1f}" for x, y in zip(s.x, s.y, strict=True))
+        style = f"line tone{s.tone}" + (" dashed" if s.dashed else "")
+        if len(s.x) == 1:
+            parts.append(f'<circle class="dot tone{s.tone}" cx="{points.split(",")[0]}"')
+            parts.append(f' cy="{points.split(",")[1]}" r="3"/>')
+        else:
+            parts.append(f'<polyline class="{style}" points="{points}"/>')
+    if cursor:
+        parts.append(f'<line class="cursor" y1="{TOP}" y2="{HEIGHT - BOTTOM}" x1="-9" x2="-9"/>')
+    parts.append(f'<line class="hover" y1="{TOP}" y2="{HEIGHT - BOTTOM}" x1="-9" x2="-9"/>')
+    data = {
+        "x": list(x_range),
+        "px": [LEFT, WIDTH - RIGHT],
+        "xLabel": x_label,
+        "series": [{"name": s.name, "x": list(s.x), "y": list(s.y)} for s in kept],
+    }
+    legend = "".join(
+        f'<li><svg viewBox="0 0 18 8" aria-hidden="true"><line class="line tone{s.tone}'
+        f'{" dashed" if s.dashed else ""}" x1="0" x2="18" y1="4" y2="4"/></svg>{escape(s.name)}</li>'
+        for s in kept
+    )
+    return Markup(
+        f'<figure class="chart"><figcaption>{escape(title)}</figcaption>'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}" '
+        f'data-chart="{escape(json.dumps(data))}">{"".join(parts)}</svg>'
+        f'<ul class="legend">{legend}</ul></figure>'
+    )
+
+
+def histogram(title: str, edges: Sequence[float], counts: Sequence[Series], x_label: str) -> Markup:
+    """Outlined bars of several counts over the same bins, as shares in percent; `Series.y` are the counts."""
+    if not counts or not any(sum(s.y) for s in counts):
+        return Markup("")
+    shares = []
+    for s in counts:
+        total = sum(s.y) or 1
+        shares.append([100 * v / total for v in s.y])
+    axes = _Axes((edges[0], edges[-1]), (0, _padded(0, max(max(v) for v in shares))[1]))
+    parts = [axes.grid(x_label, "share of values (%)")]
+    for s, values in zip(counts, shares, strict=True):
+        path = [f"M{axes.px(edges[0]):.1f},{axes.py(0):.1f}"]
+        for left, right, value in zip(edges[:-1], edges[1:], values, strict=True):
+            path.append(
+                f"L{axes.px(left):.1f},{axes.py(value):.1f}L{axes.px(right):.1f},{axes.py(value):.1f}"
+            )
+        path.append(f"L{axes.px(edges[-1]):.1f},{axes.py(0):.1f}Z")
+        parts.append(f'<path class="bars tone{s.tone}" d="{"".join(path)}"/>')
+    legend = "".join(
+        f'<li><svg viewBox="0 0 18 8" aria-hidden="true"><line class="line tone{s.tone}" x1="0" x2="18" '
+        f'y1="4" y2="4"/></svg>{escape(s.name)}</li>'
+        for s in counts
+    )
+    return Markup(
+        f'<figure class="chart"><figcaption>{escape(title)}</figcaption>'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
+        f'<ul class="legend">{legend}</ul></figure>'
+    )
+
+
+def ticks(low: float, high: float, about: int = 5) -> list[float]:
+    """Round numbers that cover [low, high]: steps of 1, 2 or 5 times a power of ten."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(i * step, 12) for i in range(first, last + 1)]
+
+
+@dataclass(frozen=True)
+class _Axes:
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+    def px(self, x: float) -> float:
+        return LEFT + (x - self.x[0]) / (self.x[1] - self.x[0]) * (WIDTH - LEFT - RIGHT)
+
+    def py(self, y: float) -> float:
+        return HEIGHT - BOTTOM - (y - self.y[0]) / (self.y[1] - self.y[0]) * (HEIGHT - TOP - BOTTOM)
+
+    def grid(self, x_label: str, y_label: str) -> str:
+        parts = []
+        for v in ticks(*self.y):
+            y = f"{self.py(v):.1f}"
+            parts.append(f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>')
+            parts.append(f'<text class="tick" x="{LEFT - 6}" y="{y}" dy="4" text-anchor="end">{v:g}</text>')
+        for v in ticks(*self.x, about=6):
+            x = f"{self.px(v):.1f}"
+            parts.append(
+                f'<text class="tick" x="{x}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{v:g}</text>'
+            )
+        middle = LEFT + (WIDTH - LEFT - RIGHT) / 2
+        parts.append(
+            f'<text class="label" x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{escape(x_label)}</text>'
+        )
+        turn = f"rotate(-90 11 {TOP + (HEIGHT - TOP - BOTTOM) / 2})"
+        parts.append(
+            f'<text class="label" x="11" y="{TOP + (HEIGHT - TOP - BOTTOM) / 2}" '
+            f'text-anchor="middle" transform="{turn}">{escape(y_label)}</text>'
+        )
+        return "".join(parts)
+
+
+def _finite(s: Series) -> Series:
+    pairs = [(x, y) for x, y in zip(s.x, s.y, strict=True) if math.isfinite(x) and math.isfinite(y)]
+    return Series(s.name, [p[0] for p in pairs], [p[1] for p in pairs], s.tone, s.dashed)
+
+
+def _padded(low: float, high: float) -> tuple[float, float]:
+    """The range with its ends moved out to the next round number."""
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    marks = ticks(low, high)
+    step = marks[1] - marks[0] if len(marks) > 1 else high - low
+    return math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
