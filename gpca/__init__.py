@@ -1,0 +1,32 @@
+"""Channel attention: GPCA and its variants, SE, SRP, and the controls to compare them with.
+
+from gpca import GPCA, build_attention
+attention = GPCA(channels=200)          # or build_attention("gpca", channels=200)
+y = attention(x)                        # (N, 200, H, W) -> the same shape
+attention.mask                          # (N, 200), detached
+"""
+
+from gpca.base import ChannelAttention
+from gpca.controls import Constant, Identity
+from gpca.gpca import GPCA, Posterior
+from gpca.registry import (
+    attention_options,
+    available_attentions,
+    build_attention,
+    register_attention,
+)
+from gpca.squeeze import SE, SRP
+
+__all__ = [
+    "GPCA",
+    "SE",
+    "SRP",
+    "ChannelAttention",
+    "Constant",
+    "Identity",
+    "Posterior",
+    "attention_options",
+    "available_attentions",
+    "build_attention",
+    "register_attention",
+]

@@ -1,0 +1,164 @@
+"""The leave-one-out posterior of a Gaussian process over channels, from one Cholesky factor.
+
+The channels x_c (c = 1..C) of a map, flattened to D numbers each, are the samples of the process:
+
+    K_ij = t0 exp(-t1 |x_i - x_j|^2) + t2 + t3 x_i.x_j
+    a_c  = K_{c,-c} (K_{-c,-c} + I/delta)^-1         (1, C-1)
+    B_c  = K_cc - a_c K_{c,-c}^T                     variance
+    A_c  = 1/(C-1) sum_{c' != c} a_{c',c}            mean
+
+As written these are C linear systems of size C-1. They share one factor (Rasmussen and Williams,
+"Gaussian Processes for Machine Learning", 5.4.2). With M = K + I/delta, P = M^-1, d = diag P, w = 1/d:
+
+    a_{c,i} = -P_ci / P_cc  (i != c)      B = w - 1/delta      A = (1 - P w) / (C-1)
+
+so the matrix of the a's is never formed. All of it is float64, the Gram matrix too: in float32 dead,
+duplicate or 1x1 channels lose the signal or the factor.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+#: Noise that may be added where 1/delta is too small for a Cholesky factor, as shares of the mean of diag K,
+#: tried in turn. The last is the bound: a sample that needs more gets NaN, never a wrong mask.
+JITTER = (1e-13, 1e-11, 1e-9, 1e-7, 1e-5, 1e-3)
+
+
+def gram(x: Tensor, theta: Tensor) -> Tensor:
+    """K (..., C, C) from the channels x (..., C, D) and theta (4,), both float64."""
+    inner = x @ x.mT
+    t0, t1, t2, t3 = theta.unbind()
+    return t0 * torch.exp(-t1 * squared_distances(inner)) + t2 + t3 * inner
+
+
+def squared_distances(inner: Tensor) -> Tensor:
+    """|x_i - x_j|^2 from the inner products x_i.x_j (..., C, C)."""
+    norm = inner.diagonal(dim1=-2, dim2=-1)
+    distances = torch.add(norm[..., :, None] + norm[..., None, :], inner, alpha=-2)
+    return distances.clamp_min_(0)
+
+
+def factor(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
+    """Cholesky factor L of K + noise I, and the noise (...,) that each matrix of the batch needed.
+
+    The noise is 1/delta, plus the first share in `JITTER` with which the factor exists. Where even the
+    bound is not enough, or K holds NaN, L is NaN. Not differentiable: the jitter is a constant.
+    """
+    diagonal = K.diagonal(dim1=-2, dim2=-1)
+    scale = diagonal.mean(-1)
+    noise = torch.full_like(scale, 1 / delta)
+    L, info = _cholesky(K, noise)
+    failed = info > 0
+    for share in JITTER:
+        # A traced graph cannot branch on data: it takes every step, and `where` picks.
+        if not torch.compiler.is_compiling() and not failed.any():
+            return L, noise
+        noise = torch.where(failed, 1 / delta + share * scale, noise)
+        retried, info = _cholesky(K, noise)
+        L = torch.where(failed[..., None, None], retried, L)
+        failed = failed & (info > 0)
+    return torch.where(failed[..., None, None], torch.nan, L), noise
+
+
+def _cholesky(K: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    L, info = torch.linalg.cholesky_ex(add_to_diagonal(K, noise[..., None]))
+    return L, info
+
+
+def add_to_diagonal(matrix: Tensor, values: Tensor) -> Tensor:
+    """A copy of (..., C, C) with `values`, broadcast to (..., C), added to the diagonal."""
+    result = matrix.clone()
+    result.diagonal(dim1=-2, dim2=-1).add_(values)
+    return result
+
+
+def inverse(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
+    """P = (K + noise I)^-1 (..., C, C) and the noise (...,) of `factor`."""
+    L, noise = factor(K, delta)
+    identity = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device).expand_as(L)
+    # Faster on several cores than torch.cholesky_inverse, and no exception for a NaN factor.
+    R = torch.linalg.solve_triangular(L, identity, upper=False)
+    return R.mT @ R, noise
+
+
+def leave_one_out(x: Tensor, theta: Tensor, delta: float, mean: bool) -> tuple[Tensor, Tensor]:
+    """A and B (N, C), float64, with the gradient derived by hand.
+
+    A second derivative is refused.
+
+    Args:
+        x: channels (N, C, D), any floating-point dtype.
+        theta: (t0, t1, t2, t3), float64, not negative.
+        delta: precision of the noise.
+        mean: divide by C-1 as the paper does; otherwise A is the sum.
+    """
+    weight = 1 / (x.shape[1] - 1) if mean else 1.0
+    A, B = _LeaveOneOut.apply(x, theta, delta, weight)
+    return A, B.clamp_min(0)
+
+
+def leave_one_out_weights(x: Tensor, theta: Tensor, delta: float) -> Tensor:
+    """The matrix a (N, C, C) itself: a[n, c, i] is what channel i contributes to c; its diagonal is 0."""
+    P, _ = inverse(gram(x.double(), theta), delta)
+    weights = -P / P.diagonal(dim1=-2, dim2=-1)[..., None]
+    weights.diagonal(dim1=-2, dim2=-1).zero_()
+    return weights
+
+
+class _LeaveOneOut(torch.autograd.Function):
+    """(x, theta) -> (A, B), with B not yet clamped.
+
+    Backward, with s = -weight, p = P gA, q = P w, E = exp(-t1 D2), G = X X^T ("o" is elementwise):
+
+        gd = -(s p + gB) o w^2        gK = -[P diag(gd) P + s/2 (p q^T + q p^T)]
+        g t0 = <gK, E>   g t1 = -t0 <gK, E o D2>   g t2 = sum gK   g t3 = <gK, G>
+        gD = -t0 t1 gK o E            gG = t3 gK - 2 gD + 2 diag(rowsum gD)        gX = 2 gG X
+
+    Only P and G are kept, E and D2 are made again: half the memory of autograd through the Cholesky.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, theta: Tensor, delta: float, weight: float) -> tuple[Tensor, Tensor]:
+        X = x.double()
+        G = X @ X.mT
+        t0, t1, t2, t3 = theta.unbind()
+        K = squared_distances(G).mul_(-t1).exp_().mul_(t0).add_(t2).addcmul_(t3, G)
+        P, noise = inverse(K, delta)
+        w = P.diagonal(dim1=-2, dim2=-1).reciprocal()
+        q = (P @ w[..., None]).squeeze(-1)
+        ctx.save_for_backward(x, theta, G, P, w, q)
+        ctx.weight = weight
+        return weight * (1 - q), w - noise[..., None]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        gA, gB = grads
+        x, theta, G, P, w, q = ctx.saved_tensors
+        t0, t1, _, t3 = theta.unbind()
+        s = -ctx.weight
+        p = (P @ gA[..., None]).squeeze(-1)
+        gd = -(s * p + gB) * w**2
+        pq = torch.stack((p, q), dim=-1)
+        qp = torch.stack((q, p), dim=-2)
+        gK = torch.baddbmm(pq @ qp, P * gd[..., None, :], P, beta=-s / 2, alpha=-1)
+
+        D2 = squared_distances(G)
+        gK_E = torch.exp(-t1 * D2).mul_(gK)
+        gtheta = gx = None
+        if ctx.needs_input_grad[1]:
+            gtheta = torch.stack(
+                (gK_E.sum(), -t0 * _inner(gK_E, D2), gK.sum(), _inner(gK, G)),
+            )
+        if ctx.needs_input_grad[0]:
+            half_gG = gK.mul_(t3).addcmul_(2 * t0 * t1, gK_E)
+            half_gG.diagonal(dim1=-2, dim2=-1).addcmul_(-2 * t0 * t1, gK_E.sum(-1))
+            gx = torch.mul(half_gG @ x.double(), 2).to(x.dtype)
+        return gx, gtheta, None, None
+
+
+def _inner(a: Tensor, b: Tensor) -> Tensor:
+    return torch.dot(a.flatten(), b.flatten())
