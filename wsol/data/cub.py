@@ -12,8 +12,8 @@
     ROOT/hierarchy.csv              optional, stands above the built-in table of CUB
 
 Ids are taken as they come: a subset has gaps. Labels are contiguous, in the order of class ids. Boxes are
-clipped to their images (30 of the 11,788 published ones reach outside). The files are read strictly: whatever is malformed
-is a DataError `file:line: reason`.
+clipped to their images (30 of the 11,788 published ones reach outside). The files are read strictly: whatever
+is malformed is a DataError `file:line: reason`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def read_cub(
     boxes = _read(root / "bounding_boxes.txt", "IMAGE_ID X Y WIDTH HEIGHT", _box, faults, images)
     splits = _read(root / "train_test_split.txt", "IMAGE_ID 1|0", _split, faults, images)
     _refuse_twins(root, names, images, splits, faults)
-    for file, table in zip(FILES[1:4], (labels, boxes, splits), strict=True):
+    tables: tuple[Collection[int], ...] = (labels, boxes, splits)
+    for file, table in zip(FILES[1:4], tables, strict=True):
         for image_id, row in images.items():
             if image_id not in table:
                 faults.report(root / "images.txt", row.line, f"image {image_id} has no row in {file}")
@@ -133,10 +134,10 @@ def select_classes(names: Mapping[int, str], classes: str | tuple[int | str, ...
         return [i for i in ids if (i - 1) % int(every[1]) == 0]
     by_name = {name.partition(".")[2]: i for i, name in names.items() if re.match(r"[0-9]+\.", name)}
     by_name |= {name: i for i, name in names.items()}
-    chosen = set()
+    chosen: set[int] = set()
     for wanted in classes:
         class_id = wanted if isinstance(wanted, int) else by_name.get(wanted)
-        if class_id not in names:
+        if class_id is None or class_id not in names:
             hint = suggest(wanted, by_name) if isinstance(wanted, str) else ""
             raise ConfigError(
                 f"data.classes: no class {wanted!r} in this data set{hint if 'mean' in hint else ''}"

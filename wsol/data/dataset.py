@@ -9,18 +9,20 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import cv2
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from wsol.data.augment import Augment, ResizeCropFlip
 from wsol.data.image import read_image
 from wsol.data.transforms import View
 from wsol.errors import ConfigError, DataError
 from wsol.records import Sample
+
+if TYPE_CHECKING:
+    from wsol.data.augment import Augment
 
 Key = tuple[int, int]  # (epoch, index)
 
@@ -38,27 +40,41 @@ class Batch(NamedTuple):
     failed: torch.Tensor
 
 
-class ImageDataset(Dataset[Batch]):
+Item = tuple[np.ndarray, int, int, bool]  # image (S, S, 3), label, index, failed
+
+
+class ImageDataset(Dataset[Item]):
     """One image for each key, read by the one decoder and made an S x S square by `load`."""
 
     def __init__(self, samples: Sequence[Sample], side: int, load: Callable[[str, Key], np.ndarray]) -> None:
         # Plain lists instead of records: less for forked workers to touch, and so to copy.
-        self._paths = [str(s.path) for s in samples]
+        self.paths = [str(s.path) for s in samples]
         self._labels = [s.label for s in samples]
         self._side = side
         self._load = load
 
     def __len__(self) -> int:
-        return len(self._paths)
+        return len(self.paths)
 
-    def __getitem__(self, key: Key) -> Batch:
+    def __getitem__(self, key: Key) -> Item:
         index = key[1]
         try:
-            image, failed = self._load(self._paths[index], key), False
+            image, failed = self._load(self.paths[index], key), False
         except DataError:
             image, failed = np.zeros((self._side, self._side, 3), np.uint8), True
-        tensor = torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1)))
-        return Batch(tensor, *(torch.tensor(v) for v in (self._labels[index], index, failed)))
+        return image, self._labels[index], index, failed
+
+
+def collate(items: Sequence[Item]) -> Batch:
+    """One batch of the items. Copied by NumPy on this thread alone: torch would wake its thread pool for it,
+    which on busy cores costs more than decoding the images."""
+    images, labels, indices, failed = zip(*items, strict=True)
+    return Batch(
+        torch.from_numpy(np.stack([image.transpose(2, 0, 1) for image in images])),
+        torch.tensor(labels),
+        torch.tensor(indices),
+        torch.tensor(failed),
+    )
 
 
 def load_training(path: str, key: Key, augment: Augment, at_least: int) -> np.ndarray:
@@ -132,17 +148,15 @@ class EvalSampler(Sampler[list[Key]]):
             yield [(0, index) for index in range(start, min(start + self.batch, self.num))]
 
 
-class TrainLoader(DataLoader[Batch]):
+class TrainLoader(DataLoader[Item]):
     """A loader that raises DataError, naming the file, where an image could not be read."""
 
-    def __init__(self, samples: Sequence[Sample], *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-        self._samples = samples
+    dataset: ImageDataset
 
     def __iter__(self) -> Iterator[Batch]:  # type: ignore[override]
         for batch in super().__iter__():
             for index in batch.indices[batch.failed].tolist():
-                path = self._samples[index].path
+                path = self.dataset.paths[index]
                 read_image(path)  # raises with the cause, in this process, where it stays one line
                 raise DataError.at(path, None, "this image could not be read for a moment")
             yield batch
@@ -156,26 +170,27 @@ def make_train_loader(
     side: int,
     seed: int,
     workers: int = 0,
-) -> DataLoader[Batch]:
+) -> TrainLoader:
     """Augmented training batches. Call `sampler.set_epoch` before each epoch."""
+    from wsol.data.augment import ResizeCropFlip  # slow to import, and evaluation needs none of it
+
     load = partial(load_training, augment=ResizeCropFlip(resize, side, seed), at_least=resize)
-    return TrainLoader(
-        samples, ImageDataset(samples, side, load), batch_sampler=sampler, **_settings(workers)
-    )
+    return TrainLoader(ImageDataset(samples, side, load), batch_sampler=sampler, **_settings(workers))
 
 
 def make_eval_loader(
     samples: Sequence[Sample], view: View, *, batch: int, workers: int = 0, rank: int = 0, world: int = 1
-) -> DataLoader[Batch]:
+) -> DataLoader[Item]:
     """Test-time batches in the order of the samples; see `Batch.failed` for images that cannot be read."""
     dataset = ImageDataset(samples, view.side, partial(load_test, view=view))
     sampler = EvalSampler(len(samples), batch, rank, world)
     return DataLoader(dataset, batch_sampler=sampler, **_settings(workers))
 
 
-def _settings(workers: int) -> dict:
+def _settings(workers: int) -> dict[str, Any]:
     """What both loaders share."""
     return {
+        "collate_fn": collate,
         "num_workers": workers,
         "persistent_workers": workers > 0,
         "pin_memory": torch.cuda.is_available(),

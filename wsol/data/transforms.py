@@ -5,8 +5,8 @@ Two kinds occur among the named protocols:
 - `resize`: the whole image to S x S;
 - `crop`: to R x R, then the centre S x S, with R = 256 for S = 224 and in that proportion for other sizes.
 
-Both use Pillow's antialiased bilinear filter, as `torchvision.transforms.Resize` does on Pillow images, bit for
-bit. (OpenCV's linear resize differs from it by 1.8 grey levels on average.)
+Both use Pillow's antialiased bilinear filter, as `torchvision.transforms.Resize` does on Pillow images, bit
+for bit. (OpenCV's linear resize differs from it by 1.8 grey levels on average.)
 """
 
 from __future__ import annotations
