@@ -1,7 +1,6 @@
 """The places that birds are painted in: an out-of-focus background and, sharp, what the bird sits on.
 
-A scene knows the bird's place but not its species. Berries, blossoms, leaves and blurred lights take the colours
-of the birds' marks at random, so that a colour beside the bird tells nothing.
+A scene knows where the bird is but not of what species.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ from collections.abc import Callable
 import cv2
 import numpy as np
 
-from wsol.data.anatomy import Anatomy
-from wsol.data.brush import (
+from wsol.data.aviary.anatomy import Anatomy
+from wsol.data.aviary.brush import (
     Colour,
     Layer,
     Points,
     band,
-    closed_curve,
     ellipse,
     lit,
     mix,
@@ -26,7 +24,8 @@ from wsol.data.brush import (
     over,
     soften,
 )
-from wsol.data.species import ACCENTS, Scene
+from wsol.data.aviary.families import Scene
+from wsol.data.aviary.flora import BARK, GRASS, LEAVES, accent, bough, fruit, pick, stone, tuft, twig
 
 # Dark, middle and light colour of blurred foliage: summer, spring, autumn, dusk, winter, blossom.
 FOLIAGE: tuple[tuple[Colour, Colour, Colour], ...] = (
@@ -43,25 +42,11 @@ SKIES: tuple[tuple[Colour, Colour], ...] = (  # zenith and horizon
     ((96, 116, 168), (250, 206, 164)),
     ((150, 160, 172), (216, 220, 222)),
 )
-GRASS: tuple[Colour, ...] = ((92, 132, 54), (128, 146, 66), (168, 152, 84), (76, 110, 62))
-BARK: tuple[Colour, ...] = ((104, 84, 68), (128, 112, 96), (88, 74, 64), (144, 124, 100))
-LEAVES: tuple[Colour, ...] = ((74, 122, 46), (112, 152, 58), (56, 96, 52), (190, 142, 54), (168, 84, 44))
-STONES: tuple[Colour, ...] = ((128, 126, 122), (156, 148, 138), (104, 102, 104), (176, 168, 156))
 
 
-def paint_scene(
-    rng: np.random.Generator, scene: Scene, bird: Anatomy, height: int, width: int
-) -> np.ndarray:
+def paint_scene(rng: np.random.Generator, scene: Scene, bird: Anatomy, height: int, width: int) -> np.ndarray:
     """(H, W, 3) float32 picture, 0 to 255, of the place around a bird that is still to be painted."""
     return _SCENES[scene](rng, bird, height, width)
-
-
-def _accent(rng: np.random.Generator) -> Colour:
-    return list(ACCENTS.values())[rng.integers(len(ACCENTS))]
-
-
-def _pick(rng: np.random.Generator, colours: tuple[Colour, ...]) -> Colour:
-    return lit(colours[rng.integers(len(colours))], rng.uniform(0.85, 1.15))
 
 
 def _blend(low: Colour, high: Colour, weight: np.ndarray) -> np.ndarray:
@@ -79,7 +64,7 @@ def _foliage(rng: np.random.Generator, h: int, w: int) -> np.ndarray:
     picture += _blend((0, 0, 0), light, np.clip(0.35 * field - 0.25, 0, 0.45))
     lights = np.zeros((h, w, 3), np.uint8)
     for _ in range(rng.integers(10, 28)):
-        colour = _accent(rng) if rng.random() < 0.28 else light
+        colour = accent(rng) if rng.random() < 0.28 else light
         at = (int(rng.uniform(0, w)), int(rng.uniform(0, h)))
         cv2.circle(lights, at, int(long * rng.uniform(0.015, 0.07)), lit(colour, 0.55), -1)
     glow = soften(lights, long * 0.008).astype(np.float32)
@@ -89,7 +74,7 @@ def _foliage(rng: np.random.Generator, h: int, w: int) -> np.ndarray:
 def _sky(rng: np.random.Generator, h: int, w: int) -> np.ndarray:
     zenith, horizon = SKIES[rng.integers(len(SKIES))]
     fall = np.linspace(0, 1, h, dtype=np.float32)[:, None] ** 1.2
-    picture = _blend(zenith, horizon, np.broadcast_to(fall, (h, w)))
+    picture = _blend(zenith, horizon, fall)
     clouds = noise(rng, h, w, (w / 1.6, h / 3.5), 4)
     cover = np.clip(0.55 * clouds - rng.uniform(-0.2, 0.5), 0, 0.85)
     shade = mix((255, 252, 246), horizon, 0.25)
@@ -99,8 +84,8 @@ def _sky(rng: np.random.Generator, h: int, w: int) -> np.ndarray:
 def _hills(rng: np.random.Generator, picture: np.ndarray, horizon: float) -> None:
     """Distant woods and hills in front of the sky, paler the farther."""
     h, w = picture.shape[:2]
-    haze = picture[max(0, int(horizon) - 1)].mean(0)
-    green = np.array(_pick(rng, GRASS), np.float32) * 0.75
+    haze = picture[int(np.clip(horizon, 1, h)) - 1].mean(0)
+    green = np.array(pick(rng, GRASS), np.float32) * 0.75
     rows = np.arange(h, dtype=np.float32)[:, None]
     for far in (0.75, 0.5):
         ridge = noise(rng, 1, w, (w / 3, 1), 3)[0] * 0.03 * h + horizon - (0.03 + 0.1 * far) * h
@@ -115,7 +100,7 @@ def _ground(
     h, w = picture.shape[:2]
     top = int(np.clip(horizon, 0, h - 2))
     depth = np.linspace(0, 1, h - top, dtype=np.float32)[:, None]
-    plane = _blend(far, near, np.broadcast_to(depth, (h - top, w)))
+    plane = _blend(far, near, depth)
     grain = noise(rng, h - top, w, (w / 4, max(2.0, h / 24)), 3) * (0.35 + 0.65 * depth)
     picture[top:] = plane * (1 + rough * grain)[..., None]
 
@@ -135,52 +120,9 @@ def _shadow(picture: np.ndarray, bird: Anatomy, strength: float = 0.5) -> np.nda
         return picture
     at, unit = bird.feet.mean(0), bird.world.scale
     layer = Layer(h, w)
-    area = layer.area(ellipse(at + (0.05 * unit, 0.05 * unit), 0.55 * unit, 0.09 * unit))
+    area = layer.area(ellipse(at + 0.05 * unit, 0.55 * unit, 0.09 * unit))
     dark = soften(cv2.resize(area, (w, h), interpolation=cv2.INTER_AREA), 0.04 * unit)
     return picture * (1 - strength * dark[..., None].astype(np.float32) / 255)
-
-
-def _leaf(layer: Layer, at: Points, angle: float, length: float, colour: Colour) -> None:
-    c, s = np.cos(angle), np.sin(angle)
-    turn = np.array([[c, s], [-s, c]]) * length
-    outline = closed_curve([(0, 0), (0.35, 0.2), (0.75, 0.14), (1, 0), (0.7, -0.17), (0.3, -0.2)])
-    layer.fill(outline @ turn + at, colour)
-    layer.fill(np.array([(0.0, 0.0), (0.35, 0.2), (0.75, 0.14), (1.0, 0.0)]) @ turn + at, lit(colour, 1.14))
-    layer.stroke(np.array([(0.0, 0.0), (0.95, 0.0)]) @ turn + at, lit(colour, 0.78), 0.03 * length)
-
-
-def _fruit(layer: Layer, rng: np.random.Generator, at: Points, size: float) -> None:
-    """A berry or a blossom, in any of the marks' colours."""
-    colour = _accent(rng)
-    if rng.random() < 0.55:
-        layer.fill(ellipse(at, size, size), colour)
-        layer.fill(ellipse(at + (0, 0.4 * size), 0.8 * size, 0.55 * size), lit(colour, 0.8))
-        layer.fill(ellipse(at - 0.35 * size, 0.25 * size, 0.25 * size), mix(colour, (255, 255, 255), 0.7))
-        return
-    for turn in rng.uniform(0, 1) + np.linspace(0, 2 * np.pi, 5, endpoint=False):
-        petal = at + 0.75 * size * np.array([np.cos(turn), np.sin(turn)])
-        layer.fill(ellipse(petal, 0.72 * size, 0.5 * size, turn), lit(colour, rng.uniform(0.9, 1.1)))
-    layer.fill(ellipse(at, 0.42 * size, 0.42 * size), (238, 200, 80))
-
-
-def _twig(
-    rng: np.random.Generator, layer: Layer, start: Points, angle: float, length: float, bark: Colour
-) -> None:
-    """A thin side branch with leaves and perhaps fruit; no leaf grows where the bird will sit."""
-    bend = rng.uniform(-0.5, 0.5)
-    steps = np.linspace(0, 1, 6)[:, None]
-    turn = angle + bend * steps
-    line = start + length * steps * np.concatenate([np.cos(turn), np.sin(turn)], axis=1)
-    layer.fill(band(line, np.linspace(0.045, 0.015, 6) * length), bark)
-    green = _pick(rng, LEAVES)
-    for i in range(1, 6):
-        for side in (-1, 1):
-            if rng.random() < 0.8:
-                tilt = angle + bend * i / 5 + side * rng.uniform(0.5, 1.0)
-                _leaf(layer, line[i], tilt, length * rng.uniform(0.2, 0.34), lit(green, rng.uniform(0.82, 1.15)))
-    if rng.random() < 0.6:
-        for i in rng.integers(1, 6, rng.integers(1, 5)):
-            _fruit(layer, rng, line[i] + rng.normal(0, 0.06 * length, 2), length * rng.uniform(0.05, 0.085))
 
 
 def _through(rng: np.random.Generator, at: Points, slope: float, w: int) -> Points:
@@ -190,29 +132,17 @@ def _through(rng: np.random.Generator, at: Points, slope: float, w: int) -> Poin
     return open_curve(np.stack([x, at[1] + slope * (x - at[0]) + wave], axis=1))
 
 
-def _bough(rng: np.random.Generator, layer: Layer, line: Points, thick: float, bark: Colour) -> None:
-    """A branch, light above and dark below, with lines in its bark."""
-    widths = thick * np.linspace(rng.uniform(0.8, 1.5), rng.uniform(0.5, 1.2), len(line))
-    layer.fill(band(line, widths), bark)
-    layer.fill(band(line + (0, 0.26) * widths[:, None], widths * 0.48), lit(bark, 0.68))
-    layer.fill(band(line - (0, 0.34) * widths[:, None], widths * 0.16), lit(bark, 1.28))
-    for _ in range(10):
-        i = int(rng.integers(0, len(line) - 4))
-        shift = (0, rng.uniform(-0.35, 0.4) * thick)
-        layer.stroke(line[i : i + 4] + shift, lit(bark, rng.uniform(0.6, 0.85)), 0.05 * thick)
-
-
 def _branch(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.ndarray:
     picture = _foliage(rng, h, w) if rng.random() < 0.78 else _sky(rng, h, w)
-    long, bark = max(h, w), _pick(rng, BARK)
+    long, bark = max(h, w), pick(rng, BARK)
     behind = Layer(h, w)
     for _ in range(rng.integers(1, 5)):
         at = rng.uniform(0, 1, 2) * (w, h)
         if rng.random() < 0.4:
             line = _through(rng, at, rng.uniform(-1.2, 1.2), w)
-            _bough(rng, behind, line, long * rng.uniform(0.01, 0.04), lit(bark, 0.9))
+            bough(rng, behind, line, long * rng.uniform(0.01, 0.04), lit(bark, 0.9))
         else:
-            _twig(rng, behind, at, rng.uniform(0, 6.28), long * rng.uniform(0.15, 0.35), bark)
+            twig(rng, behind, at, rng.uniform(0, 6.28), long * rng.uniform(0.15, 0.35), bark)
     paint, alpha = behind.finish()
     blur = long * rng.uniform(0.006, 0.022)
     picture = over(picture, (soften(paint, blur), soften(alpha, blur)[..., None]))
@@ -221,19 +151,19 @@ def _branch(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.ndarr
     thick = max(bird.world.scale * rng.uniform(0.11, 0.22), 0.02 * long)
     feet = bird.feet[np.argsort(bird.feet[:, 0])]
     tilt = float((feet[1, 1] - feet[0, 1]) / max(feet[1, 0] - feet[0, 0], 1e-6))
-    line = _through(rng, feet.mean(0) + (0, 0.42 * thick), tilt + rng.normal(0, 0.05), w)
+    line = _through(rng, np.add(feet.mean(0), (0, 0.42 * thick)), tilt + rng.normal(0, 0.05), w)
     for _ in range(rng.integers(1, 5)):
         start = line[rng.integers(len(line))]
         angle = rng.choice([-1, 1]) * rng.uniform(0.4, 1.3) + rng.choice([0, np.pi])
-        _twig(rng, front, start, angle, long * rng.uniform(0.14, 0.34), bark)
-    _bough(rng, front, line, thick, bark)
+        twig(rng, front, start, angle, long * rng.uniform(0.14, 0.34), bark)
+    bough(rng, front, line, thick, bark)
     return over(picture, front.finish())
 
 
 def _trunk(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.ndarray:
     """An upright stem whose edge the feet hold."""
     picture = _foliage(rng, h, w)
-    bark, layer = _pick(rng, BARK), Layer(h, w)
+    bark, layer = pick(rng, BARK), Layer(h, w)
     grip = bird.feet.mean(0) + np.array([np.sign(bird.world.matrix[0, 0]), 0]) * 0.03 * bird.world.scale
     along = bird.body([(1.0, 0.0)])[0] - bird.body.origin
     along = along / -along[1] * 1.2 * h
@@ -250,36 +180,15 @@ def _trunk(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.ndarra
     layer.stain(np.minimum(edge, layer.rgba[..., 3]), lit(bark, 0.5), 0.7)
     for _ in range(rng.integers(1, 4)):
         at = line[rng.integers(len(line))] + out * thick * 0.4
-        _twig(rng, layer, at, rng.uniform(-2.6, -0.5), h * rng.uniform(0.15, 0.3), lit(bark, 0.8))
+        twig(rng, layer, at, rng.uniform(-2.6, -0.5), h * rng.uniform(0.15, 0.3), lit(bark, 0.8))
     return over(picture, layer.finish())
-
-
-def _tuft(rng: np.random.Generator, layer: Layer, at: Points, size: float, colour: Colour) -> None:
-    for _ in range(rng.integers(4, 9)):
-        lean = rng.normal(0, 0.45)
-        tip = at + size * np.array([lean, -rng.uniform(0.5, 1.0)])
-        middle = at + size * np.array([lean * 0.3, -0.45])
-        root = at + (rng.normal(0, 0.12) * size, 0)
-        blade = open_curve([root, middle, tip])
-        layer.fill(
-            band(blade, np.linspace(0.09, 0.01, len(blade)) * size), lit(colour, rng.uniform(0.75, 1.25))
-        )
-
-
-def _stone(rng: np.random.Generator, layer: Layer, at: Points, size: float) -> None:
-    colour = _accent(rng) if rng.random() < 0.12 else _pick(rng, STONES)
-    turn = np.linspace(0, 2 * np.pi, 8, endpoint=False)
-    radius = size * rng.uniform(0.8, 1.15, 8)
-    outline = closed_curve(at + np.stack([radius * np.cos(turn), 0.6 * radius * np.sin(turn)], axis=1))
-    layer.fill(outline, lit(colour, 0.78))
-    layer.fill((outline - at) * (0.86, 0.7) + at - (0, 0.12 * size), colour)
 
 
 def _meadow(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.ndarray:
     horizon = _horizon(rng, bird, h)
     picture = _sky(rng, h, w)
     _hills(rng, picture, horizon)
-    green, long = _pick(rng, GRASS), max(h, w)
+    green, long = pick(rng, GRASS), max(h, w)
     _ground(rng, picture, horizon, lit(mix(green, (220, 220, 170), 0.35), 1.1), lit(green, 0.8), 0.12)
     picture = soften(picture, 0.008 * long)
     if rng.random() < 0.3:
@@ -290,37 +199,40 @@ def _meadow(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.ndarr
         at = np.array([rng.uniform(0, w), y])
         size = long * (0.02 + 0.12 * near)
         if rng.random() < 0.75:
-            _tuft(rng, layer, at, size, mix(green, _pick(rng, GRASS), 0.4))
+            tuft(rng, layer, at, size, mix(green, pick(rng, GRASS), 0.4))
         elif rng.random() < 0.7:
             stem = at - (rng.normal(0, 0.15) * size, size * rng.uniform(0.5, 0.9))
             layer.stroke(np.stack([at, stem]), lit(green, 0.7), 0.03 * size)
-            _fruit(layer, rng, stem, size * rng.uniform(0.12, 0.2))
+            fruit(layer, rng, stem, size * rng.uniform(0.12, 0.2))
         else:
-            _stone(rng, layer, at, size * rng.uniform(0.25, 0.5))
+            stone(rng, layer, at, size * rng.uniform(0.25, 0.5))
     return _shadow(over(picture, layer.finish()), bird)
 
 
 def _fence(rng: np.random.Generator, horizon: float, h: int, w: int) -> tuple[np.ndarray, np.ndarray]:
     """Posts and a wire some way behind the bird, a little out of focus."""
-    layer, wood = Layer(h, w), _pick(rng, BARK)
+    layer, wood = Layer(h, w), pick(rng, BARK)
     tall, foot = h * rng.uniform(0.16, 0.3), horizon + h * rng.uniform(0.04, 0.12)
     for x in np.arange(rng.uniform(0, 0.3), 1.1, rng.uniform(0.25, 0.4)) * w:
         post = np.array([(x, foot), (x + rng.normal(0, 0.01) * w, foot - tall)])
         layer.fill(band(post, np.full(2, 0.025 * w)), wood)
     for level in (0.4, 0.8):
-        layer.stroke(np.array([(0, foot - level * tall), (w, foot - level * tall)]), lit(wood, 0.8), 0.006 * w)
+        layer.stroke(
+            np.array([(0, foot - level * tall), (w, foot - level * tall)]), lit(wood, 0.8), 0.006 * w
+        )
     paint, alpha = layer.finish()
     return soften(paint, 0.007 * w), soften(alpha, 0.007 * w)[..., None]
 
 
 def _far_bank(rng: np.random.Generator, picture: np.ndarray, horizon: float) -> None:
+    """Trees beyond the water, out of focus."""
     h, w = picture.shape[:2]
-    if rng.random() < 0.6 and horizon > 0.12 * h:
-        top = int(max(0, horizon - h * rng.uniform(0.1, 0.4)))
-        bank = soften(_foliage(rng, h, w), 0.02 * w)[: int(horizon) - top]
-        edge = np.linspace(0, 1, len(bank), dtype=np.float32)[:, None, None]
-        weight = np.minimum(edge * 4, 1)
-        picture[top : int(horizon)] += (bank - picture[top : int(horizon)]) * weight
+    ridge = horizon - h * rng.uniform(0.05, 0.25) + noise(rng, 1, w, (w / 4, 1), 3)[0] * 0.035 * h
+    rows = np.arange(h, dtype=np.float32)[:, None]
+    weight = np.clip((rows - ridge) / (0.03 * h), 0, 1)[..., None]
+    bank = _foliage(rng, h, w)
+    haze = picture[int(np.clip(horizon, 1, h)) - 1].mean(0)
+    picture += (bank * 0.7 + haze * 0.3 - picture) * weight * (rng.random() < 0.65)
 
 
 def _shore(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.ndarray:
@@ -340,10 +252,10 @@ def _shore(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.ndarra
     layer = Layer(h, w)
     for y in np.sort(rng.uniform(edge, 1.03 * h, rng.integers(8, 30))):
         size = max(h, w) * (0.008 + 0.04 * (y - edge) / (h - edge + 1)) * rng.uniform(0.5, 1.3)
-        _stone(rng, layer, np.array([rng.uniform(0, w), y]), size)
+        stone(rng, layer, np.array([rng.uniform(0, w), y]), size)
     for _ in range(rng.integers(0, 4)):
         at = np.array([rng.uniform(0, w), rng.uniform(edge, h)])
-        _tuft(rng, layer, at, h * rng.uniform(0.08, 0.2), _pick(rng, GRASS))
+        tuft(rng, layer, at, h * rng.uniform(0.08, 0.2), pick(rng, GRASS))
     return _shadow(over(picture, layer.finish()), bird)
 
 
@@ -361,11 +273,11 @@ def _water(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.ndarra
         near = (at[1] - horizon) / (h - horizon)
         if rng.random() < 0.5:
             pad = w * (0.02 + 0.06 * near)
-            layer.fill(ellipse(at, pad, 0.34 * pad), _pick(rng, LEAVES[:3]))
+            layer.fill(ellipse(at, pad, 0.34 * pad), pick(rng, LEAVES[:3]))
             if rng.random() < 0.5:
-                _fruit(layer, rng, at - (0, 0.2 * pad), 0.3 * pad)
+                fruit(layer, rng, at - (0, 0.2 * pad), 0.3 * pad)
         else:
-            _tuft(rng, layer, at, h * (0.1 + 0.28 * near), _pick(rng, GRASS))
+            tuft(rng, layer, at, h * (0.1 + 0.28 * near), pick(rng, GRASS))
     if bird.pose.action in ("swim", "wade"):
         _ripples(rng, layer, bird, tone)
     return over(picture, layer.finish())
@@ -388,13 +300,19 @@ def _open_sky(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.nda
     layer, long = Layer(h, w), max(h, w)
     for _ in range(rng.integers(0, 4)):  # far birds, too small to know
         at, size = rng.uniform(0.05, 0.95, 2) * (w, 0.7 * h), long * rng.uniform(0.015, 0.04)
-        arch = [(-1, rng.uniform(-0.5, 0.2)), (-0.45, -0.35), (0, 0), (0.45, -0.35), (1, rng.uniform(-0.5, 0.2))]
+        arch = [
+            (-1, rng.uniform(-0.5, 0.2)),
+            (-0.45, -0.35),
+            (0, 0),
+            (0.45, -0.35),
+            (1, rng.uniform(-0.5, 0.2)),
+        ]
         layer.stroke(open_curve(at + size * np.array(arch)), (88, 92, 104), 0.12 * size)
     if rng.random() < 0.5:
         corner = np.array([rng.choice([0, w]), rng.uniform(0.6, 1.1) * h], dtype=float)
         for _ in range(4):
             angle = rng.uniform(-0.9, 0.3) if corner[0] == 0 else np.pi - rng.uniform(-0.9, 0.3)
-            _twig(rng, layer, corner, angle, long * rng.uniform(0.2, 0.45), _pick(rng, BARK))
+            twig(rng, layer, corner, angle, long * rng.uniform(0.2, 0.45), pick(rng, BARK))
     paint, alpha = layer.finish()
     return over(picture, (soften(paint, 0.006 * long), soften(alpha, 0.006 * long)[..., None]))
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 import cv2
 import numpy as np
 
-from wsol.data.anatomy import Anatomy, Pose, Wing
-from wsol.data.brush import (
+from wsol.data.aviary.anatomy import Action, Anatomy, Pose, Wing
+from wsol.data.aviary.brush import (
     OVERSAMPLE,
     Colour,
     Layer,
@@ -25,7 +25,8 @@ from wsol.data.brush import (
     open_curve,
     soften,
 )
-from wsol.data.species import Action, Plumage, Species
+from wsol.data.aviary.families import Plumage
+from wsol.data.aviary.species import Species
 
 DARK: Colour = (26, 22, 22)
 
@@ -48,7 +49,7 @@ def strike_pose(rng: np.random.Generator, action: Action) -> Pose:
 def individual(rng: np.random.Generator, plumage: Plumage) -> Plumage:
     """The family's plumage as one bird wears it: a little lighter, darker, warmer or duller.
 
-    The spread is the same for all species of the family, so that the body's colour tells nothing of the species.
+    The spread is the same for all species of the family, so the body's colour tells nothing of the species.
     """
     light, warm, dull = rng.uniform(0.86, 1.14), rng.uniform(-0.07, 0.07), rng.uniform(0, 0.22)
 
@@ -57,8 +58,15 @@ def individual(rng: np.random.Generator, plumage: Plumage) -> Plumage:
         r, g, b = r * light * (1 + warm), g * light, b * light * (1 - warm)
         return lit((r, g, b), 1.0)
 
-    names = ("back", "belly", "head", "wing", "hand", "tail")
-    return replace(plumage, **{name: tint(getattr(plumage, name)) for name in names})
+    return replace(
+        plumage,
+        back=tint(plumage.back),
+        belly=tint(plumage.belly),
+        head=tint(plumage.head),
+        wing=tint(plumage.wing),
+        hand=tint(plumage.hand),
+        tail=tint(plumage.tail),
+    )
 
 
 def paint_bird(
@@ -85,7 +93,7 @@ def paint_bird(
     _mark(layer, bird, species, silhouette)
     _bill(layer, bird, species.bill)
     _eye(layer, bird, plumage.iris)
-    shadow = layer.area(near.outline + (0, 0.05 * unit), soft=0.035 * unit)
+    shadow = layer.area(np.add(near.outline, (0, 0.05 * unit)), soft=0.035 * unit)
     layer.stain(np.minimum(shadow, silhouette), DARK, 0.34)
     _wing(layer, near, plumage, species, unit)
     if bird.pose.action in ("swim", "wade"):
@@ -121,7 +129,7 @@ def _trunk(layer: Layer, bird: Anatomy, plumage: Plumage) -> np.ndarray:
     unit = bird.world.scale
     parts = layer.area(*bird.trunk())
     melted = soften(parts, 0.035 * unit * OVERSAMPLE)
-    silhouette = np.where(melted > 127, np.uint8(255), np.uint8(0))
+    silhouette = cv2.convertScaleAbs(np.maximum(melted, 96) - np.uint8(96), alpha=4.0)
     layer.cover(silhouette, plumage.back)
     belly = layer.area(bird.belly(), soft=0.06 * unit)
     layer.stain(np.minimum(belly, silhouette), plumage.belly)
@@ -136,22 +144,20 @@ def _pattern(
     rng: np.random.Generator, layer: Layer, bird: Anatomy, plumage: Plumage, inside: np.ndarray
 ) -> None:
     """Streaks, bars or spots on breast and flank."""
-    d, unit = bird.shape.depth, bird.world.scale
     if plumage.pattern == "plain":
         return
-    area = np.zeros_like(inside)
-    places = np.stack([rng.uniform(-0.35, 0.42, 34), rng.uniform(-0.48, -0.12, 34) * d], axis=1)
-    for x, y in places:
-        if plumage.pattern == "streaked":
-            mark = band(bird.body([(x, y), (x - 0.05, y - 0.004), (x - 0.10, y)]), [0, 0.02 * unit, 0])
-        elif plumage.pattern == "barred":
-            mark = band(
-                bird.body([(x, y + 0.04), (x + 0.012, y), (x, y - 0.04)]), [0, 0.02 * unit, 0]
-            )
-        else:
-            mark = bird.body(ellipse((x, y), 0.016, 0.013))
-        area |= layer.area(mark)
+    d, unit = bird.shape.depth, bird.world.scale
+    at = np.stack([rng.uniform(-0.35, 0.42, 34), rng.uniform(-0.48, -0.12, 34) * d], axis=1)
+    marks = bird.body((at[:, None] + _PATTERNS[plumage.pattern]).reshape(-1, 2)).reshape(34, -1, 2)
+    area = layer.area(*(band(mark, [0, 0.022 * unit, 0]) for mark in marks))
     layer.stain(np.minimum(area, inside), mix(plumage.back, DARK, 0.35), 0.5)
+
+
+_PATTERNS: dict[str, np.ndarray] = {
+    "streaked": np.array([(0.0, 0.0), (-0.05, -0.004), (-0.10, 0.0)]),
+    "barred": np.array([(0.0, 0.04), (0.012, 0.0), (0.0, -0.04)]),
+    "spotted": np.array([(0.016, 0.0), (0.0, 0.002), (-0.016, 0.0)]),
+}
 
 
 def _mark(layer: Layer, bird: Anatomy, species: Species, inside: np.ndarray) -> None:
@@ -165,23 +171,15 @@ def _mark(layer: Layer, bird: Anatomy, species: Species, inside: np.ndarray) -> 
 
 
 _HEAD_MARKS: dict[str, tuple[np.ndarray, ...]] = {
-    "capped": (
-        closed_curve([(1.2, 0.26), (0.5, 0.34), (-0.3, 0.30), (-1.2, 0.0), (-1.3, 1.3), (1.0, 1.4)]),
-    ),
+    "capped": (closed_curve([(1.2, 0.26), (0.5, 0.34), (-0.3, 0.30), (-1.2, 0.0), (-1.3, 1.3), (1.0, 1.4)]),),
     "masked": (
-        closed_curve(
-            [(1.15, 0.12), (0.5, 0.44), (-0.2, 0.42), (-1.05, 0.05), (-0.3, -0.28), (0.6, -0.26)]
-        ),
+        closed_curve([(1.15, 0.12), (0.5, 0.44), (-0.2, 0.42), (-1.05, 0.05), (-0.3, -0.28), (0.6, -0.26)]),
     ),
     "browed": (
-        closed_curve(
-            [(1.0, 0.30), (0.45, 0.66), (-0.3, 0.68), (-1.1, 0.30), (-0.35, 0.36), (0.5, 0.34)]
-        ),
+        closed_curve([(1.0, 0.30), (0.45, 0.66), (-0.3, 0.68), (-1.1, 0.30), (-0.35, 0.36), (0.5, 0.34)]),
     ),
     "throated": (
-        closed_curve(
-            [(1.1, -0.16), (0.5, -0.22), (0.0, -0.55), (-0.1, -1.25), (0.6, -1.7), (1.35, -0.9)]
-        ),
+        closed_curve([(1.1, -0.16), (0.5, -0.22), (0.0, -0.55), (-0.1, -1.25), (0.6, -1.7), (1.35, -0.9)]),
     ),
     "cheeked": (ellipse((-0.12, -0.22), 0.50, 0.42),),
     "hooded": (ellipse((0.05, 0.05), 1.5, 1.22),),
@@ -227,9 +225,7 @@ def _wing(layer: Layer, wing: Wing, plumage: Plumage, species: Species, unit: fl
     layer.stain(np.minimum(shoulder, inside), plumage.back, 0.85)
     hand = np.minimum(layer.area(wing.hand, soft=0.02 * unit), inside)
     layer.stain(hand, plumage.hand)
-    lines = np.zeros_like(inside)
-    for feather in wing.feathers:
-        lines |= layer.area(band(feather, np.full(len(feather), 0.016 * unit)))
+    lines = layer.area(*(band(f, np.full(len(f), 0.016 * unit)) for f in wing.feathers))
     layer.stain(np.minimum(lines, inside), lit(plumage.hand, 1.75), 0.5)
     for row, bar in enumerate(wing.bars):
         scales = np.minimum(layer.area(_scalloped(bar, 0.05 * unit)), inside)
@@ -245,10 +241,8 @@ def _scalloped(line: np.ndarray, width: float) -> np.ndarray:
     return band(line, width * wave)
 
 
-def _shade(
-    rng: np.random.Generator, layer: Layer, unit: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Bring the layer to the picture's size, with light from above on its roundness and a down of fine noise."""
+def _shade(rng: np.random.Generator, layer: Layer, unit: float) -> tuple[np.ndarray, np.ndarray]:
+    """Bring the layer to the picture's size, with light from above and the fine grain of down."""
     paint, alpha = layer.finish()
     h, w = alpha.shape[:2]
     height = soften(alpha[..., 0], 0.085 * unit) + 0.5 * soften(alpha[..., 0], 0.03 * unit)

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from wsol.data.brush import Frame, Points, band, closed_curve, ellipse, open_curve
+from wsol.data.aviary.brush import Frame, Points, band, closed_curve, ellipse, open_curve
 
 Action: TypeAlias = Literal["stand", "wade", "swim", "fly", "cling"]
 
@@ -284,7 +284,7 @@ class Anatomy:
         unit = self.world.scale
         drop = (0.22 * d + self.shape.legs) * unit
         forward = np.sign(self.world.matrix[0, 0]) * unit
-        return hips + [[0.07 * forward, drop], [-0.10 * forward, drop - 0.015 * unit]]
+        return hips + np.array([[0.07 * forward, drop], [-0.10 * forward, drop - 0.015 * unit]])
 
     def legs(self) -> list[Points]:
         """Far leg first: hip, heel and toe as a line."""
@@ -304,9 +304,7 @@ class Anatomy:
             towards = self.body([(0.0, -1.0)])[0] - self.body.origin
             along = self.body([(1.0, 0.0)])[0] - self.body.origin
             rays = [0.5 * towards + along, towards + 0.4 * along, 0.6 * towards - 0.6 * along]
-            return [
-                np.stack([f, f + length * r / np.linalg.norm(r)]) for f in self.feet for r in rays
-            ]
+            return [np.stack([f, f + length * r / np.linalg.norm(r)]) for f in self.feet for r in rays]
         unit = (0.05 + 0.13 * self.shape.legs) * self.world.scale
         forward = np.sign(self.world.matrix[0, 0])
         rays = [np.array(r) * (forward, 1) * unit for r in ((1.0, 0.18), (0.6, 0.38), (-0.6, 0.2))]

@@ -1,6 +1,6 @@
 """Drawing tools of the synthetic painter: smooth curves, a sharp layer of paint, soft light and noise.
 
-Points are (N, 2) float arrays, x right and y down in pixels of the finished picture. Colours are RGB, 0 to 255.
+Points are (N, 2) float arrays, x right and y down in pixels of the picture. Colours are RGB, 0 to 255.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 Colour: TypeAlias = tuple[float, float, float]
 Points: TypeAlias = np.ndarray
 
-OVERSAMPLE = 3  # a layer is painted this many times finer than the picture and then averaged
+OVERSAMPLE = 2  # a layer is painted this many times finer than the picture and then averaged
 _SHIFT = 4  # fractional bits of the coordinates that OpenCV draws at
 
 
@@ -46,14 +46,14 @@ def _weights(steps: int) -> np.ndarray:
 _WEIGHTS = _weights(6)
 
 
-def closed_curve(points: Sequence[Sequence[float]] | Points) -> Points:
+def closed_curve(points: Sequence[Sequence[float] | Points] | Points) -> Points:
     """A smooth closed outline through all points (Catmull-Rom)."""
     p = np.asarray(points, dtype=np.float64)
     around = np.stack([np.roll(p, 1, 0), p, np.roll(p, -1, 0), np.roll(p, -2, 0)], axis=1)
     return np.einsum("sk,nkd->nsd", _WEIGHTS, around).reshape(-1, 2)
 
 
-def open_curve(points: Sequence[Sequence[float]] | Points) -> Points:
+def open_curve(points: Sequence[Sequence[float] | Points] | Points) -> Points:
     """A smooth line through all points, from the first to the last (Catmull-Rom)."""
     p = np.asarray(points, dtype=np.float64)
     p = np.concatenate([2 * p[:1] - p[1:2], p, 2 * p[-1:] - p[-2:-1]])
@@ -63,14 +63,16 @@ def open_curve(points: Sequence[Sequence[float]] | Points) -> Points:
 
 def band(line: Points, widths: Sequence[float] | Points) -> Points:
     """The outline of a line that has a width at each of its points: a branch, a leg, a neck."""
-    along = np.gradient(line, axis=0)
-    normal = np.stack([-along[:, 1], along[:, 0]], axis=1)
-    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9)
-    half = normal * (np.asarray(widths, dtype=np.float64)[:, None] / 2)
-    return np.concatenate([line + half, (line - half)[::-1]])
+    steps = line[1:] - line[:-1]
+    along = np.concatenate([steps[:1], steps[:-1] + steps[1:], steps[-1:]])
+    length = np.sqrt(along[:, 0] ** 2 + along[:, 1] ** 2)
+    half = np.asarray(widths, dtype=np.float64) / np.maximum(length, 1e-9) / 2
+    offset = np.empty_like(line)
+    offset[:, 0], offset[:, 1] = -along[:, 1] * half, along[:, 0] * half
+    return np.concatenate([line + offset, (line - offset)[::-1]])
 
 
-def ellipse(centre: Sequence[float], rx: float, ry: float, angle: float = 0.0) -> Points:
+def ellipse(centre: Sequence[float] | Points, rx: float, ry: float, angle: float = 0.0) -> Points:
     """An ellipse as an outline; the angle in radians."""
     t = np.linspace(0, 2 * np.pi, 28, endpoint=False)
     x, y = rx * np.cos(t), ry * np.sin(t)
@@ -85,10 +87,10 @@ class Frame:
     matrix: np.ndarray
     origin: np.ndarray
 
-    def __call__(self, points: Sequence[Sequence[float]] | Points) -> Points:
+    def __call__(self, points: Sequence[Sequence[float] | Points] | Points) -> Points:
         return np.asarray(points, dtype=np.float64) @ self.matrix.T + self.origin
 
-    def child(self, at: Sequence[float], angle: float = 0.0, scale: float = 1.0) -> Frame:
+    def child(self, at: Sequence[float] | Points, angle: float = 0.0, scale: float = 1.0) -> Frame:
         """A frame whose origin lies `at` in this one, turned by `angle` (radians) and scaled."""
         c, s = np.cos(angle) * scale, np.sin(angle) * scale
         return Frame(self.matrix @ np.array([[c, -s], [s, c]]), self([at])[0])
@@ -116,23 +118,30 @@ class Layer:
 
     def area(self, *outlines: Points, soft: float = 0.0) -> np.ndarray:
         """A fine uint8 mask, 255 inside any of the outlines, its edge softened over `soft` pixels."""
-        mask = np.zeros(self.rgba.shape[:2], np.uint8)
+        height, width = self.rgba.shape[:2]
+        # A soft edge has no detail to keep, so it is made at the picture's size and then enlarged.
+        fine = 1 if soft > 1 else OVERSAMPLE
+        mask = np.zeros((height // OVERSAMPLE * fine, width // OVERSAMPLE * fine), np.uint8)
         for outline in outlines:
-            cv2.fillPoly(mask, [_fixed(outline)], 255, cv2.LINE_AA, _SHIFT)
-        return soften(mask, soft * OVERSAMPLE) if soft else mask
+            cv2.fillPoly(mask, [_fixed(outline, fine)], 255, cv2.LINE_AA, _SHIFT)
+        if soft:
+            mask = soften(mask, soft * fine)
+        return mask if fine == OVERSAMPLE else cv2.resize(mask, (width, height))
 
     def stain(self, area: np.ndarray, colour: Colour, strength: float = 1.0) -> None:
         """Mix a colour into what is painted already, by the weight of a mask."""
-        x, y, w, h = cv2.boundingRect(area)
-        if not w:
-            return
-        part = self.rgba[y : y + h, x : x + w, :3]
-        weight = area[y : y + h, x : x + w, None].astype(np.float32) * (strength / 255)
-        part[...] = part + (np.array(colour, np.float32) - part) * weight + 0.5
+        self._mix(area, np.array(colour, np.float32), strength)
 
     def cover(self, area: np.ndarray, colour: Colour) -> None:
-        """Paint a mask in one colour."""
-        self.rgba[area > 127] = (*(round(c) for c in colour), 255)
+        """Paint a mask in one colour, opaque."""
+        self._mix(area, np.array((*colour, 255), np.float32), 1.0)
+
+    def _mix(self, area: np.ndarray, channels: np.ndarray, strength: float) -> None:
+        x, y, w, h = cv2.boundingRect(area)
+        if w:
+            part = self.rgba[y : y + h, x : x + w, : len(channels)]
+            weight = area[y : y + h, x : x + w, None] * np.float32(strength / 255)
+            part[...] = part + (channels - part) * weight + np.float32(0.5)
 
     def finish(self) -> tuple[np.ndarray, np.ndarray]:
         """The layer at the picture's size: colour times alpha (H, W, 3), and alpha (H, W, 1), from 0 to 1."""
@@ -141,9 +150,9 @@ class Layer:
         return small[..., :3], small[..., 3:] / 255
 
 
-def _fixed(points: Points) -> np.ndarray:
-    """Coordinates as OpenCV's fixed-point integers; it counts from the centre of the first fine pixel."""
-    return np.round((points * OVERSAMPLE - 0.5) * 2**_SHIFT).astype(np.int32)
+def _fixed(points: Points, fine: int = OVERSAMPLE) -> np.ndarray:
+    """Coordinates as OpenCV's fixed-point integers, which count from the centre of the first pixel."""
+    return np.rint((points * fine - 0.5) * 2**_SHIFT).astype(np.int32)
 
 
 def over(picture: np.ndarray, layer: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -154,7 +163,7 @@ def over(picture: np.ndarray, layer: tuple[np.ndarray, np.ndarray]) -> np.ndarra
 
 def soften(image: np.ndarray, sigma: float) -> np.ndarray:
     """Blur an image of any depth; a wide blur is done on a smaller copy, which looks the same."""
-    step = max(1, int(sigma / 2))
+    step = max(1, int(sigma / 1.2))
     if step == 1:
         return cv2.GaussianBlur(image, (0, 0), max(sigma, 0.3))
     h, w = image.shape[:2]

@@ -1,53 +1,15 @@
-"""The invented birds: families with a form, plumage and habitat, and the small marks that tell species apart.
-
-Species of one family share form and main colours. They differ in one head mark, which also names them, in
-their wing bars and in the colour of the bill, and in nothing else.
-"""
+"""The invented families: form, plumage and habits, which all species of a family share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from wsol.data.anatomy import Action, Shape
-from wsol.data.brush import Colour, distance
+from wsol.data.aviary.anatomy import Action, Shape
+from wsol.data.aviary.brush import Colour
 
 Scene: TypeAlias = Literal["branch", "trunk", "meadow", "shore", "water", "sky"]
-Mark: TypeAlias = Literal["capped", "masked", "throated", "browed", "collared", "cheeked", "hooded"]
 Pattern: TypeAlias = Literal["plain", "streaked", "barred", "spotted"]
-
-SPECIES_LIMIT = 200
-SPECIES_IN_FAMILY = 3  # until the families run out
-FAMILIES_IN_ORDER = 2
-
-MARKS: tuple[Mark, ...] = (
-    "capped",
-    "masked",
-    "throated",
-    "browed",
-    "collared",
-    "cheeked",
-    "hooded",
-)
-ACCENTS: dict[str, Colour] = {
-    "Amber": (243, 166, 28),
-    "Scarlet": (208, 38, 34),
-    "White": (247, 245, 238),
-    "Violet": (122, 66, 168),
-    "Black": (26, 25, 30),
-    "Azure": (52, 148, 228),
-    "Rusty": (164, 78, 34),
-    "Emerald": (30, 148, 88),
-    "Rosy": (236, 118, 152),
-    "Lemon": (246, 226, 70),
-}
-BILLS: tuple[Colour, ...] = (
-    (44, 42, 46),
-    (238, 150, 36),
-    (222, 198, 140),
-    (200, 54, 46),
-    (116, 140, 168),
-)
 
 
 @dataclass(frozen=True)
@@ -77,19 +39,6 @@ class Family:
     habits: tuple[tuple[Action, Scene], ...]
 
 
-@dataclass(frozen=True)
-class Species:
-    """One species: its family and the few things that are its own."""
-
-    name: str
-    family: Family
-    mark: Mark
-    accent: Colour
-    bars: int
-    bar: Colour
-    bill: Colour
-
-
 _PERCHED: tuple[tuple[Action, Scene], ...] = (("stand", "branch"),) * 3 + (("stand", "meadow"),)
 
 FAMILIES: tuple[Family, ...] = (
@@ -114,9 +63,7 @@ FAMILIES: tuple[Family, ...] = (
         "Jay",
         "Jays",
         "Perching birds",
-        Shape(
-            0.50, 26, 0.22, 58, 0.215, (0.98, 0.50), (0.95, 0.22), 0.86, 0.24, crest=0.9, tail_fork=-0.1
-        ),
+        Shape(0.50, 26, 0.22, 58, 0.215, (0.98, 0.50), (0.95, 0.22), 0.86, 0.24, crest=0.9, tail_fork=-0.1),
         Plumage(
             back=(74, 112, 176),
             belly=(206, 212, 220),
@@ -241,9 +188,7 @@ FAMILIES: tuple[Family, ...] = (
         "Heron",
         "Herons",
         "Waders",
-        Shape(
-            0.42, 24, 0.86, 70, 0.132, (2.3, 0.62), (0.26, 0.14), 0.88, 0.78, crest=0.8, span=1.3
-        ),
+        Shape(0.42, 24, 0.86, 70, 0.132, (2.3, 0.62), (0.26, 0.14), 0.88, 0.78, crest=0.8, span=1.3),
         Plumage(
             back=(128, 144, 164),
             belly=(220, 224, 228),
@@ -396,43 +341,3 @@ FAMILIES: tuple[Family, ...] = (
         (("stand", "branch"), ("fly", "sky"), ("fly", "sky"), ("fly", "meadow")),
     ),
 )
-
-
-def roster(count: int) -> tuple[Species, ...]:
-    """The first `count` species, family by family, as evenly spread as they can be.
-
-    The same count always gives the same species, whatever the seed of the pictures.
-    """
-    if not 2 <= count <= SPECIES_LIMIT:
-        raise ValueError(f"the number of species must be from 2 to {SPECIES_LIMIT}, not {count}")
-    families = min(len(FAMILIES), -(-count // SPECIES_IN_FAMILY))
-    small, larger = divmod(count, families)
-    return tuple(
-        _species(number, member)
-        for number in range(families)
-        for member in range(small + (number < larger))
-    )
-
-
-def _species(number: int, member: int) -> Species:
-    """The given member of a family: each head mark in each colour that stands out on it, once."""
-    family = FAMILIES[number]
-    plumage = family.plumage
-    accents = _standing_out(plumage.head, 105.0)
-    turn, mark = divmod(member, len(MARKS))
-    name = accents[(mark + turn + 3 * number) % len(accents)]
-    bars = [ACCENTS[a] for a in _standing_out(plumage.wing, 130.0)]
-    word = MARKS[(mark + 2 * number) % len(MARKS)]
-    return Species(
-        name=f"{name}_{word}_{family.name}",
-        family=family,
-        mark=word,
-        accent=ACCENTS[name],
-        bars=member % 3,
-        bar=bars[(member * 2 + number) % len(bars)],
-        bill=BILLS[(member + number) % len(BILLS)],
-    )
-
-
-def _standing_out(ground: Colour, contrast: float) -> list[str]:
-    return [name for name, colour in ACCENTS.items() if distance(colour, ground) > contrast]
