@@ -49,10 +49,7 @@ class Hierarchy:
         for row in rows:
             if row[0] in numbers[0]:
                 raise ValueError(f"{levels[0]} {row[0]!r} is listed twice")
-            labels = [
-                known.setdefault(name, len(known))
-                for known, name in zip(numbers, row, strict=True)
-            ]
+            labels = [known.setdefault(name, len(known)) for known, name in zip(numbers, row, strict=True)]
             for i, up in enumerate(parents):
                 if up.setdefault(labels[i], labels[i + 1]) != labels[i + 1]:
                     other = list(numbers[i + 1])[up[labels[i]]]
