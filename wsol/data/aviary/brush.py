@@ -26,8 +26,12 @@ def mix(a: Colour, b: Colour, t: float) -> Colour:
 
 def lit(colour: Colour, factor: float) -> Colour:
     """The colour under more (> 1) or less (< 1) light, kept within the paintable range."""
-    r, g, b = (min(max(c * factor, 0.0), 255.0) for c in colour)
-    return (r, g, b)
+    r, g, b = colour
+    return (
+        min(max(r * factor, 0.0), 255.0),
+        min(max(g * factor, 0.0), 255.0),
+        min(max(b * factor, 0.0), 255.0),
+    )
 
 
 def distance(a: Colour, b: Colour) -> float:
@@ -74,10 +78,12 @@ def band(line: Points, widths: Sequence[float] | Points) -> Points:
 
 def ellipse(centre: Sequence[float] | Points, rx: float, ry: float, angle: float = 0.0) -> Points:
     """An ellipse as an outline; the angle in radians."""
-    t = np.linspace(0, 2 * np.pi, 28, endpoint=False)
-    x, y = rx * np.cos(t), ry * np.sin(t)
     c, s = np.cos(angle), np.sin(angle)
-    return np.stack([centre[0] + c * x - s * y, centre[1] + s * x + c * y], axis=1)
+    return _CIRCLE @ np.array([(rx * c, rx * s), (-ry * s, ry * c)]) + centre
+
+
+_TURN = np.linspace(0, 2 * np.pi, 28, endpoint=False)
+_CIRCLE = np.stack([np.cos(_TURN), np.sin(_TURN)], axis=1)
 
 
 @dataclass(frozen=True)

@@ -225,14 +225,16 @@ def _fence(rng: np.random.Generator, horizon: float, h: int, w: int) -> tuple[np
 
 
 def _far_bank(rng: np.random.Generator, picture: np.ndarray, horizon: float) -> None:
-    """Trees beyond the water, out of focus."""
+    """Trees beyond the water, more often than not, out of focus."""
     h, w = picture.shape[:2]
+    if rng.random() < 0.35:
+        return
+    foot = max(2, int(horizon) + 1)
     ridge = horizon - h * rng.uniform(0.05, 0.25) + noise(rng, 1, w, (w / 4, 1), 3)[0] * 0.035 * h
-    rows = np.arange(h, dtype=np.float32)[:, None]
+    rows = np.arange(foot, dtype=np.float32)[:, None]
     weight = np.clip((rows - ridge) / (0.03 * h), 0, 1)[..., None]
-    bank = _foliage(rng, h, w)
-    haze = picture[int(np.clip(horizon, 1, h)) - 1].mean(0)
-    picture += (bank * 0.7 + haze * 0.3 - picture) * weight * (rng.random() < 0.65)
+    bank, haze = _foliage(rng, foot, w), picture[foot - 1].mean(0)
+    picture[:foot] += (bank * 0.7 + haze * 0.3 - picture[:foot]) * weight
 
 
 def _shore(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.ndarray:
