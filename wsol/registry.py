@@ -116,15 +116,19 @@ class Registry:
         return self.get(name)(*args, **kwargs)
 
 
-BACKBONES = Registry("backbone", ("wsol.models.backbones",))
-DROPS = Registry("drop", ("wsol.models.drop",), supplied=("default_gamma",))
+BACKBONES = Registry(
+    "backbone", ("wsol.models.backbones", "wsol.models.timm_backbone"), supplied=("weights",)
+)
+DROPS = Registry("drop", ("wsol.models.drops",))
 HEADS = Registry(
     "head",
     ("wsol.models.heads", "wsol.models.danet"),
     supplied=("features", "classes", "hierarchy", "make_attention"),
 )
 ATTENTIONS = Registry("attention", ("wsol.models.attention",), supplied=("channels",))
-DATASETS = Registry("dataset", ("wsol.data.cub", "wsol.data.folder"), supplied=("root",))
+DATASETS = Registry(
+    "dataset", ("wsol.data.cub", "wsol.data.folder", "wsol.data.synthetic_index"), supplied=("root",)
+)
 SCHEDULES = Registry("schedule", ("wsol.training.schedules",), supplied=("total",))
 PROTOCOLS = Registry("protocol", ("wsol.scoring.protocols",))
 

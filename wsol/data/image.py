@@ -15,9 +15,12 @@ The policy, whatever the file:
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -55,15 +58,36 @@ def read_image(path: Path | str, at_least: int | None = None) -> np.ndarray:
     """
     try:
         with Image.open(path, formats=FORMATS) as image:
-            orientation = _orientation(image)
             if at_least is not None:
                 image.draft(None, (at_least, at_least))
-            image.load()
-            rgb = _to_rgb(image)
-            if orientation in _UPRIGHT:
-                rgb = rgb.transpose(_UPRIGHT[orientation])
-            return np.array(rgb)
+            return np.array(_decode(image))
     except Exception as error:  # decoders of damaged files raise nearly anything
+        raise DataError.at(path, None, _cause(path, error)) from None
+
+
+def read_mask(path: Path | str) -> np.ndarray:
+    """A segmentation mask as (height, width) uint8, 0 for background; the red channel of the image."""
+    return read_image(path)[..., 0]
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    """What a check wants to know of a file. `size` is (width, height), `digest` is of the file's bytes, and
+    `oddities` are what the decoder had to convert: () for a plain 8-bit RGB image."""
+
+    size: tuple[int, int]
+    digest: bytes
+    oddities: tuple[str, ...]
+
+
+def inspect_image(path: Path | str) -> ImageFacts:
+    """Read a file once and decode it in full. Raises as `read_image` does."""
+    try:
+        content = Path(path).read_bytes()
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            odd = _oddities(image)
+            return ImageFacts(_decode(image).size, hashlib.blake2b(content, digest_size=16).digest(), odd)
+    except Exception as error:
         raise DataError.at(path, None, _cause(path, error)) from None
 
 
@@ -95,25 +119,25 @@ def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         yield from pool.map(work, items)
 
 
-def oddities(path: Path | str) -> tuple[str, ...]:
-    """What the decoder had to convert, in words: () for a plain 8-bit RGB image. Reads the header alone."""
-    with Image.open(path, formats=FORMATS) as image:
-        found = []
-        if image.mode in ("1", "L", "LA", "La"):
-            found.append("grey")
-        elif image.mode.startswith("I"):
-            found.append("16-bit grey")
-        elif image.mode == "CMYK":
-            found.append("CMYK")
-        elif image.mode in ("P", "PA"):
-            found.append("palette")
-        if _has_alpha(image):
-            found.append("transparent")
-        if getattr(image, "n_frames", 1) > 1 and image.format != "MPO":
-            found.append("several frames")
-        if _orientation(image) in _UPRIGHT:
-            found.append("rotated by EXIF")
-        return tuple(found)
+def _decode(image: Image.Image) -> Image.Image:
+    """The upright RGB image."""
+    orientation = _orientation(image)
+    image.load()
+    rgb = _to_rgb(image)
+    return rgb.transpose(_UPRIGHT[orientation]) if orientation in _UPRIGHT else rgb
+
+
+def _oddities(image: Image.Image) -> tuple[str, ...]:
+    """What `_decode` will have to convert, in words."""
+    kinds = {"1": "grey", "L": "grey", "LA": "grey", "CMYK": "CMYK", "P": "palette", "PA": "palette"}
+    found = {
+        kinds.get(image.mode, "grey" if image.mode.startswith("I") else ""): True,
+        "16-bit": image.mode.startswith("I") or ";16" in str(getattr(image, "tile", "")),
+        "transparent": _has_alpha(image),
+        "several frames": getattr(image, "n_frames", 1) > 1 and image.format != "MPO",
+        "rotated by EXIF": _orientation(image) in _UPRIGHT,
+    }
+    return tuple(word for word, here in found.items() if word and here)
 
 
 def _orientation(image: Image.Image) -> int:
