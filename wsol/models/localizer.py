@@ -1,0 +1,174 @@
+"""The localizer: a backbone of named stages, drop blocks at taps after some of them, and a head."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wsol.config import Component, Model
+from wsol.data.hierarchy import Hierarchy
+from wsol.errors import ConfigError
+from wsol.models.backbone import Backbone
+from wsol.models.heads import Head
+from wsol.models.randomness import Random
+from wsol.models.weights import Weights, WeightsReport
+from wsol.records import LocalizerOutput
+from wsol.registry import DROPS
+
+SMALLEST_MAP = 2  # cells on a side: a single cell cannot say where
+
+
+@dataclass(frozen=True)
+class ParameterGroup:
+    """Parameters that an optimizer treats alike, by their names in the localizer."""
+
+    pretrained: bool
+    bias: bool
+    decay: bool  # whether weight decay applies
+    names: tuple[str, ...]
+
+
+class Localizer(nn.Module):
+    """Images in, class scores and class maps out.
+
+    Shapes: images (N, 3, H, W), uint8 or float in [0, 1], RGB -> logits (N, classes) and maps
+    (N, classes, h, w). They are normalised here, by what the backbone's weights expect; mean and std are
+    buffers, so they stay with the weights.
+
+    Drop blocks act in training only. `maps_for` needs neither a gradient nor a second pass.
+    """
+
+    mean: Tensor
+    std: Tensor
+
+    def __init__(self, backbone: Backbone, taps: Mapping[str, nn.Module], head: Head) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.taps = nn.ModuleDict(taps)
+        self.head = head
+        normalisation = self.weights_report.normalisation
+        self.register_buffer("mean", torch.tensor(normalisation.mean).reshape(3, 1, 1))
+        self.register_buffer("std", torch.tensor(normalisation.std).reshape(3, 1, 1))
+
+    @property
+    def weights_report(self) -> WeightsReport:
+        """What was loaded into the backbone, what was missing and what was left over."""
+        return self.backbone.weights_report
+
+    def normalise(self, images: Tensor) -> Tensor:
+        x = images.to(self.mean.dtype)
+        if images.dtype == torch.uint8:
+            x = x / 255
+        return (x - self.mean) / self.std
+
+    def forward(self, images: Tensor, labels: Tensor | None = None) -> LocalizerOutput:
+        x = self.normalise(images)
+        features: dict[str, Tensor] = {}
+        for name, stage in self.backbone:
+            x = stage(x)
+            if name in self.taps:
+                x = self.taps[name](x)
+            if name in self.head.reads:
+                features[name] = x
+        output: LocalizerOutput = self.head(features, labels)
+        return output
+
+    def loss(self, output: LocalizerOutput, labels: Tensor) -> dict[str, Tensor]:
+        """The head's named losses; their sum is what training minimises. labels: (N,)."""
+        return self.head.loss(output, labels)
+
+    def maps_for(self, output: LocalizerOutput, labels: Tensor) -> Tensor:
+        """The maps of given classes: labels (N,) -> (N, h, w), labels (N, K) -> (N, K, h, w)."""
+        return self.head.maps_for(output, labels)
+
+    def masks(self) -> list[Tensor]:
+        """The attention masks (N, C) of the last forward pass, in the order of the head's modules."""
+        kept = (getattr(module, "mask", None) for module in self.head.modules())
+        return [mask for mask in kept if isinstance(mask, Tensor)]
+
+    def random_modules(self) -> Iterator[tuple[str, Random]]:
+        """Every module that draws from a generator of its own, with its name."""
+        for name, module in self.named_modules():
+            if isinstance(module, Random):
+                yield name, module
+
+    def seed(self, value: int) -> None:
+        """Seed every random module, each differently and by its name, so that no other part matters."""
+        for name, module in self.random_modules():
+            module.seed((value << 32) + zlib.crc32(name.encode()))
+
+    def parameter_groups(self) -> list[ParameterGroup]:
+        """Every parameter in exactly one group: pretrained or new, weight or bias, with or without decay."""
+        spared = {
+            f"{prefix}.{name}"
+            for prefix, module in self.named_modules()
+            for name in getattr(module, "no_weight_decay", ())
+        }
+        groups: dict[tuple[bool, bool, bool], list[str]] = {}
+        for name, _ in self.named_parameters():
+            pretrained = name.removeprefix("backbone.") in self.backbone.pretrained
+            key = (pretrained, name.endswith("bias"), name not in spared)
+            groups.setdefault(key, []).append(name)
+        return [ParameterGroup(*key, tuple(names)) for key, names in groups.items()]
+
+
+def build_localizer(
+    model: Model, classes: int, hierarchy: Hierarchy | None = None, image_size: int | None = None
+) -> Localizer:
+    """The localizer that a config describes.
+
+    classes: how many; hierarchy: the tree over them, for the heads that need one.
+    image_size: side of the images it will see, to refuse early what is too small.
+
+    Raises:
+        ConfigError: an unknown name or option, an impossible combination, an input too small.
+        CheckpointError: the weights cannot be loaded.
+    """
+    if classes < 2:
+        raise ConfigError(f"a localizer needs at least 2 classes to tell apart, got {classes}")
+    backbone: Backbone = _create(
+        "backbone", model.backbone, weights=Weights(model.weights, model.allow_missing)
+    )
+    if image_size is not None:
+        _check_input_size(backbone, image_size)
+
+    drop_defaults = {"gamma": backbone.gamma} if "gamma" in DROPS.options(model.drop.name) else {}
+    places = backbone.place(model.drop.placement)
+    taps = (
+        {}
+        if model.drop.name == "none"
+        else {
+            name: _create("drop", model.drop, **drop_defaults) for name in backbone.stages if name in places
+        }
+    )
+    head: Head = _create(
+        "head",
+        model.head,
+        features=backbone.pyramid,
+        classes=classes,
+        hierarchy=hierarchy,
+        make_attention=lambda channels: _create("attention", model.attention, channels=channels),
+    )
+    return Localizer(backbone, taps, head)
+
+
+def _create(section: str, component: Component, **supplied: Any) -> Any:
+    """A component with what the builder supplies; what its config sets comes on top."""
+    try:
+        return component.registry.create(component.name, **{**supplied, **component.options})
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"model.{section}: {component.name}: {error}") from error
+
+
+def _check_input_size(backbone: Backbone, size: int) -> None:
+    _, height, width = list(backbone.shapes(size, size).values())[-1]
+    if min(height, width) < SMALLEST_MAP:
+        raise ConfigError(
+            f"images of {size}x{size} are too small for this backbone: they leave a map of {height}x{width}; "
+            f"use at least {SMALLEST_MAP * size // max(height, 1)}"
+        )
