@@ -57,14 +57,13 @@ class Ranks:
     def is_main(self) -> bool:
         return self.rank == 0
 
-    def sum(self, values: list[float]) -> list[float]:
-        """The sums over the ranks, the same on every rank."""
+    def sum(self, figures: dict[str, float]) -> dict[str, float]:
+        """The sums over the ranks, the same on every rank. All ranks give the same names."""
         if self.world == 1:
-            return values
-        total = torch.tensor(values, dtype=torch.float64, device=self.device)
+            return figures
+        total = torch.tensor(list(figures.values()), dtype=torch.float64, device=self.device)
         dist.all_reduce(total)
-        result: list[float] = total.tolist()
-        return result
+        return dict(zip(figures, total.tolist(), strict=True))
 
     def gather(self, value: T) -> list[T]:
         """Everyone's value, in the order of the ranks, on every rank."""

@@ -22,10 +22,10 @@ def seed_everything(seed: int) -> None:
 def capture(localizer: Localizer) -> dict[str, Any]:
     """The states as plain containers and tensors, as a checkpoint takes them."""
     version, numbers, gauss = random.getstate()
-    name, keys, position, has_gauss, cached = np.random.get_state(legacy=True)  # type: ignore[misc] # noqa: NPY002
+    name, keys, position, has_gauss, cached = np.random.get_state(legacy=True)  # noqa: NPY002
     return {
         "python": [version, list(numbers), gauss],
-        "numpy": [name, keys.tolist(), int(position), int(has_gauss), float(cached)],
+        "numpy": [name, np.asarray(keys).tolist(), int(position), int(has_gauss), float(cached)],
         "torch": torch.get_rng_state(),
         "cuda": [torch.cuda.get_rng_state()] if torch.cuda.is_available() else [],
         "modules": {name: module.rng_state() for name, module in localizer.random_modules()},

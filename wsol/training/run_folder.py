@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from wsol.config import Config, dump_config, load_config
 from wsol.data.hierarchy import Hierarchy
 from wsol.errors import RunFolderError
+from wsol.records import SPLITS, DataIndex
 from wsol.training.checkpoint import Checkpoints, load_first, load_model_state
 from wsol.training.files import clear_leftovers, write_atomically
 from wsol.training.lock import FolderLock
@@ -45,14 +46,15 @@ class RunFolder:
         self.curves = path / "curves.png"
         self.tensorboard = path / "tensorboard"
         self.checkpoints = Checkpoints(path / "checkpoints")
+        self._lock: FolderLock | None = None
 
-    def claim(self, resume: bool) -> FolderLock:
+    def claim(self, resume: bool) -> None:
         """Make this process the one writer of the folder, which must be empty unless the run is resumed."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = FolderLock(self.path)
+            self._lock = FolderLock(self.path)
             if not resume and not is_free(self.path):
-                lock.release()
+                self.release()
                 raise RunFolderError(
                     f"{self.path}: not empty; continue that run with --resume or choose another --run-dir"
                 )
@@ -60,7 +62,12 @@ class RunFolder:
             self.checkpoints.prepare()
         except OSError as error:
             raise RunFolderError(f"{self.path}: cannot be used: {error.strerror}") from None
-        return lock
+
+    def release(self) -> None:
+        """Let go of the folder; the end of the process does the same."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def write(self, path: Path, text: str) -> None:
         """One of the folder's text files, whole or not at all."""
@@ -122,6 +129,11 @@ class DataRecord:
     counts: Mapping[str, int]  # images of each split
     skipped: Sequence[str] = ()  # unreadable images that were left out of training
 
+    @classmethod
+    def of(cls, index: DataIndex, skipped: Sequence[str] = ()) -> DataRecord:
+        counts = {split: len(index.split(split)) for split in SPLITS}
+        return cls(index.digest(), index.classes, index.hierarchy, counts, skipped)
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -181,9 +193,7 @@ def load_run(
         raise RunFolderError(f"{path}: no checkpoint yet; train it first (wsol train ... --resume)")
     state, used = load_first(paths, notice)
     blank = replace(config.model, weights="none")  # everything comes from the checkpoint
-    localizer = build_localizer(
-        blank, len(data.classes), data.hierarchy, image_size=config.data.image_size
-    )
+    localizer = build_localizer(blank, len(data.classes), data.hierarchy, image_size=config.data.image_size)
     load_model_state(localizer, state["model"], describe(config, len(data.classes)), state["describes"])
     return LoadedRun(
         path=folder.path,

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from wsol import config
 from wsol.registry import SCHEDULES
 
-Factor = Callable[[float], float]  # progress in epochs (2.5: in the middle of the third) -> factor on the rate
+Factor = Callable[
+    [float], float
+]  # progress in epochs (2.5: in the middle of the third) -> factor on the rate
 
 
 @SCHEDULES.register("step", "multiplies the rate by `factor` at each of the `milestones` (epochs)")

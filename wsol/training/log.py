@@ -1,0 +1,152 @@
+"""What a run says of itself: a progress line, one line and one row of figures for each epoch, TensorBoard."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    Bar = tqdm[Any]
+else:
+    Bar = tqdm
+
+Row = dict[str, float]
+TIME_COLUMNS = ("images_per_second", "seconds")  # the only figures that differ between equal runs
+
+
+class EpochSums:
+    """Sums over the steps of an epoch. Step checkpoints hold them, so a resumed epoch logs the same."""
+
+    def __init__(self, sums: Mapping[str, float] | None = None, seconds: float = 0.0) -> None:
+        self.sums: dict[str, float] = dict(sums or {})
+        self._before = seconds
+        self._started = time.monotonic()
+
+    def add(self, figures: Mapping[str, float]) -> None:
+        for name, value in figures.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+
+    def mean(self, name: str) -> float:
+        """The mean over the images so far of a figure that was added as its sum over images."""
+        return self.sums[name] / self.sums["images"]
+
+    def means(self) -> Row:
+        return {name: self.mean(name) for name in self.sums if name != "images"}
+
+    @property
+    def seconds(self) -> float:
+        return self._before + time.monotonic() - self._started
+
+    def state(self) -> dict[str, Any]:
+        return {"sums": dict(self.sums), "seconds": self.seconds}
+
+
+class RunLog:
+    """The log of a run; on the ranks that are not the main one it is silent."""
+
+    def __init__(self, epochs: int, silent: bool = False) -> None:
+        self.epochs = epochs
+        self.silent = silent
+        self._board: Any = None
+
+    def start(self, tensorboard: Path, epoch: int) -> None:
+        """Open TensorBoard where it is installed; what a former process logged after `epoch` is void."""
+        if not self.silent:
+            with suppress(ImportError):
+                from torch.utils.tensorboard import SummaryWriter
+
+                self._board = SummaryWriter(str(tensorboard), purge_step=epoch + 1)
+
+    def say(self, text: str) -> None:
+        if not self.silent:
+            tqdm.write(text, file=sys.stdout)
+            sys.stdout.flush()
+
+    def bar(self, epoch: int, images: int, done: int) -> Bar:
+        """The line that moves: images, images/s and the time left of this epoch."""
+        return tqdm(
+            total=images,
+            initial=done,
+            desc=f"epoch {epoch + 1}/{self.epochs}",
+            unit=" images",
+            file=sys.stderr,
+            disable=True if self.silent else None,
+            leave=False,
+            dynamic_ncols=True,
+        )
+
+    def step(self, bar: Bar, sums: EpochSums, rate: float, images: int) -> None:
+        if not bar.disable:
+            accuracy = f"{100 * sums.mean('accuracy'):.1f} %"
+            bar.set_postfix(loss=f"{sums.mean('loss'):.3f}", acc=accuracy, lr=f"{rate:.2g}", refresh=False)
+        bar.update(images)
+
+    def epoch(self, history: Sequence[Row]) -> None:
+        """One line on the terminal for the newest row, and its figures to TensorBoard."""
+        row = history[-1]
+        left = (self.epochs - row["epoch"]) * statistics.median(r["seconds"] for r in history)
+        self.say(epoch_line(row, self.epochs, left))
+        if self._board is not None:
+            for name, value in row.items():
+                if name != "epoch":
+                    self._board.add_scalar(name, value, int(row["epoch"]))
+            self._board.flush()
+
+    def close(self) -> None:
+        if self._board is not None:
+            self._board.close()
+
+
+def epoch_line(row: Row, epochs: int, seconds_left: float) -> str:
+    """`epoch 3/12  loss 2.310  acc 41.2 %  lr 0.0082  val cls 55.0 %  ...`"""
+    width = len(str(epochs))
+    parts = [
+        f"epoch {int(row['epoch']):>{width}}/{epochs}",
+        f"loss {row['loss']:.3f}",
+        f"acc {100 * row['accuracy']:5.1f} %",
+        f"lr {row['lr']:.2g}",
+    ]
+    for name, words in (
+        ("val_top1_cls", "val: cls"),
+        ("val_top1_loc", "top-1 loc"),
+        ("val_gt_known_loc", "GT-known"),
+    ):
+        if name in row:
+            parts.append(f"{words} {100 * row[name]:5.1f} %")
+    if "mask_std" in row:
+        parts.append(f"mask std {row['mask_std']:.1e}")
+    parts.append(f"{row['images_per_second']:.0f} images/s")
+    parts.append(
+        f"{clock(row['seconds'])}, {clock(seconds_left)} left" if seconds_left else clock(row["seconds"])
+    )
+    return "  ".join(parts)
+
+
+def clock(seconds: float) -> str:
+    return str(timedelta(seconds=round(seconds))).removeprefix("0:")
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """The rows as CSV: floats in full, so that equal runs have equal files; empty where a row lacks one."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns = [c for c in columns if c not in TIME_COLUMNS] + [c for c in TIME_COLUMNS if c in columns]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def read_csv(path: Path) -> list[Row]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
