@@ -32,7 +32,7 @@ class Backbone(nn.Module):
         stages: modules (N, C, H, W) -> (N, C', H', W'), by name, in the order of the flow.
         weights: what was loaded into the network before it was cut.
         placements: for each named placement the stages that a drop block follows.
-        pyramid: the stages that hierarchical heads read, from coarse labels to fine; it ends in the last stage.
+        pyramid: the stages that hierarchical heads read, from coarse labels to fine; ends in the last one.
         gamma: threshold that drop blocks use on this network unless told otherwise.
         probe_size: side of an input that every stage can take, used to find channels and strides.
 

@@ -28,12 +28,12 @@ class DANet(RandomModule, Head):
         m_l = attention_l(mean over k of r_l)            logits_l = mean over (h, w) of m_l
         loss = 0.5 sum_l cross_entropy(logits_l, y_l) + alpha L_div
 
-    L_div: the K maps of the true class of every level are brought to the largest map's size (bilinear, aligned
-    corners) and half of all of them are picked at random, the same for the whole batch. With cos(a, b) =
-    a.b / sqrt(|a|^2 |b|^2 + 1e-8) over all pairs, L_div = mean over images of |sum of cos| / pairs.
+    L_div: the K maps of the true class of every level are brought to the largest map's size (bilinear,
+    aligned corners) and half of all of them are picked at random, the same for the whole batch. With
+    cos(a, b) = a.b / sqrt(|a|^2 |b|^2 + 1e-8), L_div = mean over images of |sum over pairs of cos| / pairs.
 
-    At test, the map of a class is the sum over levels of mean over k of relu(r_{l,c',k}), in the largest map's
-    size, where c' is, for `fuse`
+    At test, the map of a class is the sum over levels of mean over k of relu(r_{l,c',k}), in the largest
+    map's size, where c' is, for `fuse`
 
         ancestors:  the class's own ancestor at that level
         ranked:     what the level itself ranks as high as the class is ranked, as the authors' code does
@@ -141,7 +141,8 @@ class DANet(RandomModule, Head):
         return [order.gather(1, ranks.clamp(max=order.shape[1] - 1)) for order in orders]
 
     def extra_repr(self) -> str:
-        return f"levels={self.levels}, maps_per_class={self.maps_per_class}, alpha={self.alpha}, fuse={self.fuse!r}"
+        levels = ", ".join(self.levels)
+        return f"{levels}; maps_per_class={self.maps_per_class}, alpha={self.alpha}, fuse={self.fuse}"
 
 
 def divergence(maps: Sequence[Tensor], picks: Sequence[int]) -> Tensor:
@@ -181,7 +182,7 @@ def _labels_of_levels(
     if hierarchy is None:
         if levels is None or len(levels) != 1:
             raise ValueError(
-                "needs a hierarchy, and this data set has none; learn the classes alone with levels: [species]"
+                "needs a hierarchy, and this data set has none; for the classes alone set levels: [species]"
             )
         return {levels[0]: torch.arange(classes)}
     finest = hierarchy.levels[0]

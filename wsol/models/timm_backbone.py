@@ -131,6 +131,6 @@ def _check_chain(name: str, network: nn.Module, stages: dict[str, nn.Module], ch
         network.train()
     if not same:
         raise ConfigError(
-            f"model.backbone: timm's {name!r} cannot be cut into stages: its forward pass is not the chain of "
-            "the modules that its feature_info names, or they do not put out maps (N, C, H, W)"
+            f"model.backbone: timm's {name!r} cannot be cut into stages: its forward pass is not the chain "
+            "of the modules that its feature_info names, or they do not put out maps (N, C, H, W)"
         )

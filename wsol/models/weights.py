@@ -122,7 +122,8 @@ class Weights:
         if forbidden:
             layers = tuple(dict.fromkeys(k.rpartition(".")[0] for k in forbidden))
             raise CheckpointError(
-                f"{origin}: lacks {listed(forbidden)}; to initialise anew, allow_missing: [{listed(layers)}]{hint}"
+                f"{origin}: lacks {listed(forbidden)}; to initialise that anew, set "
+                f"model.allow_missing: [{listed(layers)}]{hint}"
             )
         tensors = network.state_dict()
         wrong = [key for key in loaded if state[key].shape != tensors[wanted[key]].shape]
@@ -180,11 +181,8 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
     for wrapper in WRAPPERS:
         if isinstance(content, Mapping) and isinstance(content.get(wrapper), Mapping):
             content = content[wrapper]
-    if (
-        not isinstance(content, Mapping)
-        or not content
-        or not all(isinstance(v, Tensor) for v in content.values())
-    ):
+    tensors = isinstance(content, Mapping) and all(isinstance(v, Tensor) for v in content.values())
+    if not tensors or not content:
         raise CheckpointError(f"{path}: not a state dict: expected tensors by name")
     state = {str(key): value for key, value in content.items()}
     if all(key.startswith(PREFIX) for key in state):

@@ -1,4 +1,4 @@
-"""Drop blocks, one file each. Every module of this folder is imported, so a new file is all that a new one needs."""
+"""Drop blocks, one file each. Every module of this folder is imported, so a new file is all it takes."""
 
 import importlib
 import pkgutil

@@ -12,8 +12,8 @@ from wsol.registry import DROPS
 def spatial_attention(x: Tensor) -> Tensor:
     """A = mean over c of relu(x_c): (N, C, H, W) -> (N, 1, H, W).
 
-    Our reading: the relu. After a stage that ends in one it changes nothing; after any other the plain mean can
-    be negative everywhere, and a share of a negative maximum would drop nothing.
+    Our reading: the relu. After a stage that ends in one it changes nothing; after any other the plain mean
+    can be negative everywhere, and a share of a negative maximum would drop nothing.
     """
     return x.relu().mean(dim=1, keepdim=True)
 

@@ -26,8 +26,8 @@ class DGDM(DropBlock):
 
     Both act on every batch; no gradient through a mask, nothing rescaled. At test y = x.
 
-    Yin, Zhang, Hou and Li, "Dual-attention Guided Dropblock Module for Weakly Supervised Object Localization",
-    2020.
+    Yin, Zhang, Hou and Li, "Dual-attention Guided Dropblock Module for Weakly Supervised Object
+    Localization", 2020.
 
     Our reading: the authors published no code and the abstract gives only the two ideas, so all numbers, the
     draws and the way the parts combine are ours. A sigmoid keeps the order, so we rank the means themselves.
@@ -56,11 +56,11 @@ class DGDM(DropBlock):
         seed_rate: float = 0.1,
     ) -> None:
         super().__init__()
-        shares = dict(
-            drop_rate=drop_rate, gamma=gamma, keep=keep, channel_rate=channel_rate, seed_rate=seed_rate
-        )
-        for name, value in shares.items():
-            check_share(name, value)
+        check_share("drop_rate", drop_rate)
+        check_share("gamma", gamma)
+        check_share("keep", keep)
+        check_share("channel_rate", channel_rate)
+        check_share("seed_rate", seed_rate)
         if block < 1 or block % 2 == 0:
             raise ValueError(f"block must be odd and positive, got {block}")
         self.drop_rate = drop_rate
@@ -71,10 +71,10 @@ class DGDM(DropBlock):
         self.seed_rate = seed_rate
 
     def drop(self, x: Tensor) -> Tensor:
-        scale = self.kept_channels(x).to(x.dtype)
+        kept = self.kept_channels(x).to(x.dtype)
         if self.chance(self.drop_rate):
-            return x * (scale * (~self.erased_cells(x)).to(x.dtype))
-        return x * (scale * spatial_attention(x).sigmoid())
+            return x * kept * (~self.erased_cells(x)).to(x.dtype)
+        return x * kept * spatial_attention(x).sigmoid()
 
     @torch.no_grad()
     def kept_channels(self, x: Tensor) -> Tensor:
