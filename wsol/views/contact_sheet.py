@@ -1,0 +1,126 @@
+"""A contact sheet: images of a data set side by side, with their boxes and the names of their classes."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from PIL import Image, ImageDraw, ImageFont
+
+from wsol.data.image import read_image
+from wsol.errors import DataError
+from wsol.records import DataIndex, Sample
+
+TILE = 200  # side of the square that an image is fitted into
+GAP = 14
+CAPTION = 24
+HEADER = 64
+RADIUS = 8
+SCALE = 2  # drawn larger and shrunk, so that corners and thin lines come out smooth
+
+PAPER, INK, PALE, TILE_COLOUR, BOX_COLOUR = "#ffffff", "#1d2430", "#6b7480", "#eef0f3", "#e5252a"
+
+
+def draw_contact_sheet(index: DataIndex, out: Path, columns: int = 6, rows: int = 4) -> Path:
+    """Write a PNG with `columns` x `rows` images, fewer where the data set has fewer, and return its path.
+
+    The choice is the same each time: classes spread evenly over the data set, and in turn over each class.
+    """
+    samples = choose_samples(index, columns * rows)
+    if not samples:
+        raise DataError(f"{index.root}: no images to draw")
+    columns = min(columns, len(samples))
+    rows = -(-len(samples) // columns)
+    width = GAP + columns * (TILE + GAP)
+    sheet = Image.new("RGB", (width, HEADER + rows * (TILE + CAPTION + GAP) + GAP), PAPER)
+    _write_header(sheet, index)
+    for i, sample in enumerate(samples):
+        x = GAP + (i % columns) * (TILE + GAP)
+        y = HEADER + (i // columns) * (TILE + CAPTION + GAP)
+        sheet.paste(_draw_tile(sample), (x, y))
+        _write_caption(sheet, (x, y + TILE), readable_class(index.classes[sample.label]))
+    out = Path(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        sheet.save(out, format="PNG")
+    except OSError as error:
+        raise DataError(f"{out}: cannot be written: {error.strerror or error}") from None
+    return out
+
+
+def choose_samples(index: DataIndex, count: int) -> list[Sample]:
+    """`count` samples from as many classes as possible, in the order of classes."""
+    by_class: dict[int, list[Sample]] = defaultdict(list)
+    for sample in sorted(index.samples, key=lambda s: s.name):
+        by_class[sample.label].append(sample)
+    labels = sorted(by_class)
+    shares = [0] * len(labels)  # how many each class gives
+    left = min(count, len(index.samples))
+    while left > 0:
+        open_classes = [i for i, label in enumerate(labels) if shares[i] < len(by_class[label])]
+        turn = open_classes if left >= len(open_classes) else _spread(open_classes, left)
+        for i in turn:
+            shares[i] += 1
+        left -= len(turn)
+    return [s for i, label in enumerate(labels) if shares[i] for s in _spread(by_class[label], shares[i])]
+
+
+def readable_class(name: str) -> str:
+    """'Black footed Albatross' for '001.Black_footed_Albatross'."""
+    return re.sub(r"^[0-9]+\.", "", name).replace("_", " ")
+
+
+def _spread(items: Sequence, count: int) -> list:
+    """`count` of the items at even distances."""
+    return [items[(2 * i + 1) * len(items) // (2 * count)] for i in range(count)]
+
+
+def _draw_tile(sample: Sample) -> Image.Image:
+    """The image fitted into a square with rounded corners, its boxes on it; a sign if unreadable."""
+    side = TILE * SCALE
+    tile = Image.new("RGB", (side, side), TILE_COLOUR)
+    draw = ImageDraw.Draw(tile)
+    try:
+        photo = Image.fromarray(read_image(sample.path))
+    except DataError:
+        draw.text((side / 2, side / 2), "cannot be read", BOX_COLOUR, _font(14 * SCALE), anchor="mm")
+    else:
+        scale = side / max(photo.size)
+        shown = photo.resize((max(1, round(photo.width * scale)), max(1, round(photo.height * scale))))
+        left, top = (side - shown.width) // 2, (side - shown.height) // 2
+        tile.paste(shown, (left, top))
+        for box in sample.boxes:
+            x0, y0, x1, y1 = (v * scale for v in box)
+            # The line is drawn inwards, so that a box at the edge of its image stays in sight.
+            draw.rounded_rectangle(
+                (left + x0, top + y0, left + x1 - 1, top + y1 - 1),
+                3 * SCALE,
+                outline=BOX_COLOUR,
+                width=2 * SCALE,
+            )
+    corners = Image.new("L", (side, side), 0)
+    ImageDraw.Draw(corners).rounded_rectangle((0, 0, side - 1, side - 1), RADIUS * SCALE, fill=255)
+    framed = Image.composite(tile, Image.new("RGB", tile.size, PAPER), corners)
+    return framed.resize((TILE, TILE), Image.Resampling.LANCZOS)
+
+
+def _write_header(sheet: Image.Image, index: DataIndex) -> None:
+    draw = ImageDraw.Draw(sheet)
+    draw.text((GAP, 14), index.root.resolve().name, INK, _font(22))
+    counts = f"{len(index.samples):,} images   {len(index.classes):,} classes"
+    draw.text((sheet.width - GAP, 18), counts, PALE, _font(15), anchor="ra")
+
+
+def _write_caption(sheet: Image.Image, place: tuple[int, int], text: str) -> None:
+    draw, font = ImageDraw.Draw(sheet), _font(13)
+    if draw.textlength(text, font) > TILE:
+        while text and draw.textlength(text + "…", font) > TILE:
+            text = text[:-1]
+        text = text.rstrip() + "…"
+    draw.text((place[0] + TILE / 2, place[1] + CAPTION / 2), text, INK, font, anchor="mm")
+
+
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)
