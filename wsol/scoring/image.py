@@ -1,0 +1,113 @@
+"""One image under one or more protocols: raw map -> score map -> boxes -> IoU with the truth, per threshold.
+
+Protocols that agree on a step share its result: an `ImageScorer` remembers the score maps and contours of the
+one image it was made for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wsol.data.transforms import View
+from wsol.localize.boxes import (
+    Contours,
+    IntArray,
+    Levels,
+    contour_boxes,
+    cut,
+    cut_quantized,
+    foreground_boxes,
+    largest_component_boxes,
+    largest_contour_boxes,
+)
+from wsol.localize.maps import FloatMap, is_constant, prepare
+from wsol.scoring.frames import Size, empty_box, frame_size, truths_in_frame
+from wsol.scoring.iou import iou
+from wsol.scoring.protocols import BoxRule, Protocol
+
+T = TypeVar("T")
+
+
+class Found(NamedTuple):
+    """What one protocol finds in one image at T thresholds.
+
+    boxes: (T, 4) the single box, in the protocol's frame. empty: (T,) where it stands for no foreground.
+    single: (T,) its best IoU with a truth box. best: (T,) the best IoU of any contour with any truth box.
+    """
+
+    boxes: IntArray
+    empty: NDArray[np.bool_]
+    single: NDArray[np.float64]
+    best: NDArray[np.float64]
+
+
+class ImageScorer:
+    """Scores one raw map (h, w), in the precision that it has.
+
+    Truth boxes (m, 4) are in pixels of the original image of `size` (width, height).
+    """
+
+    def __init__(self, raw: FloatMap, truths: ArrayLike, size: Size, view: View) -> None:
+        self._raw, self._truths, self._size, self._view = raw, truths, size, view
+        self._kept: dict[Hashable, Any] = {}
+
+    def score_map(self, protocol: Protocol) -> FloatMap:
+        """The map in [0, 1] that the protocol cuts, in its frame."""
+        frame = frame_size(protocol, self._view, self._size)
+        if protocol.recipe.normalize == "none" and protocol.flat_is_empty and is_constant(self._raw):
+            return np.zeros(frame[::-1])
+        return self._once(("map", protocol.recipe), lambda: prepare(self._raw, protocol.recipe, frame))
+
+    def find(self, protocol: Protocol, thresholds: NDArray[np.float64]) -> Found:
+        """Boxes and overlaps at ascending thresholds."""
+        p = protocol
+        key = (p.recipe, p.flat_is_empty, p.quantized, p.strict, thresholds.tobytes())
+        levels = self._once(("levels", *key), lambda: self._cut(protocol, thresholds))
+        all_contours = self._once(("contours", *key), lambda: contour_boxes(levels))
+        single = _RULES[protocol.single_box](levels, all_contours)
+        empty = single[:, 0] < 0
+        nothing = empty_box(protocol, levels.depth.shape[::-1])
+        boxes = np.where(empty[:, None], nothing, single)
+        truths = truths_in_frame(protocol, self._view, self._truths, self._size)
+        if len(truths) == 0:
+            none = np.zeros(len(thresholds))
+            return Found(boxes[levels.index], empty[levels.index], none, none)
+        overlap = iou(boxes, truths, protocol.iou).max(axis=1)
+        best = np.where(empty, overlap, _best_by_level(all_contours, levels.num, truths, protocol))
+        at = levels.index
+        return Found(boxes[at], empty[at], overlap[at], best[at])
+
+    def _cut(self, protocol: Protocol, thresholds: NDArray[np.float64]) -> Levels:
+        score_map = self.score_map(protocol)
+        if protocol.quantized:
+            return cut_quantized(score_map, thresholds)
+        return cut(score_map, thresholds, protocol.strict)
+
+    def _once(self, key: Hashable, make: Callable[[], T]) -> T:
+        if key not in self._kept:
+            self._kept[key] = make()
+        result: T = self._kept[key]
+        return result
+
+
+_RULES: dict[BoxRule, Callable[[Levels, Contours], IntArray]] = {
+    "largest component": largest_component_boxes,
+    "largest contour": largest_contour_boxes,
+    "all foreground": lambda levels, _: foreground_boxes(levels),
+}
+
+
+def _best_by_level(
+    contours: Contours, num: int, truths: NDArray[np.float64], protocol: Protocol
+) -> NDArray[np.float64]:
+    """(num,) the best overlap of any contour of a level with any truth box; 0 where there is no contour."""
+    best = np.zeros(num)
+    if len(contours.boxes):
+        overlap = iou(contours.boxes, truths, protocol.iou).max(axis=1)
+        starts = np.flatnonzero(np.diff(contours.level, prepend=-1))
+        best[contours.level[starts]] = np.maximum.reduceat(overlap, starts)
+    return best

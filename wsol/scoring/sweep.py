@@ -1,0 +1,215 @@
+"""All images at all thresholds: how many hits each threshold makes, then the boxes at the few chosen ones.
+
+Counting and looking closer are two passes, so that no table of images by thresholds is ever held:
+`count_hits` adds up integers per threshold, from which thresholds are chosen *for the data set*; `find_boxes`
+then visits every image at those few thresholds. Both work on blocks of rows, in this process or in several,
+with equal results: integers add up in any order, and rows keep theirs.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wsol.data.transforms import View
+from wsol.localize.maps import FloatMap
+from wsol.scoring import protocols as named
+from wsol.scoring.image import ImageScorer
+from wsol.scoring.pxap import PixelCounts, count_pixels
+
+R = TypeVar("R")
+
+TOP5 = 5
+BLOCK = 64  # rows that one task handles
+WORTH_A_PROCESS = 400  # images: below this, starting processes takes longer than scoring
+
+
+class MapSource(Protocol):
+    """Raw maps with what is known of their images: `Predictions`, or maps that another program made."""
+
+    def __len__(self) -> int: ...
+    @property
+    def view(self) -> View: ...
+    @property
+    def ranks(self) -> NDArray[np.int64] | None: ...
+    def raw_map(self, row: int) -> FloatMap: ...
+    def truths(self, row: int) -> NDArray[np.float64]: ...
+    def size(self, row: int) -> tuple[int, int]: ...
+    def mask_path(self, row: int) -> Path | None: ...
+    def unreadable(self, row: int) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Hits:
+    """How many of `num` images are hit at each of the T thresholds of a protocol.
+
+    counts: (7, T), its rows by name below. pixels: scores on and off the object, where there are masks.
+    """
+
+    num: int
+    counts: NDArray[np.int64]
+    pixels: PixelCounts | None = None
+
+    @property
+    def known(self) -> NDArray[np.int64]:
+        """GT-known localization by the protocol's own box and rule."""
+        return self.counts[0]
+
+    @property
+    def top1(self) -> NDArray[np.int64]:
+        return self.counts[1]
+
+    @property
+    def top5(self) -> NDArray[np.int64]:
+        return self.counts[2]
+
+    @property
+    def single(self) -> NDArray[np.int64]:
+        """The single box at IoU 0.5, for MaxBoxAcc."""
+        return self.counts[3]
+
+    @property
+    def contours(self) -> NDArray[np.int64]:
+        """(3, T) the best contour at IoU 0.3, 0.5 and 0.7, for MaxBoxAccV2."""
+        return self.counts[4:]
+
+    def __add__(self, other: Hits) -> Hits:
+        pixels = [p for p in (self.pixels, other.pixels) if p is not None]
+        total = sum(pixels[1:], start=pixels[0]) if pixels else None
+        return Hits(self.num + other.num, self.counts + other.counts, total)
+
+
+@dataclass(frozen=True)
+class FoundBoxes:
+    """What a protocol finds in N images at S chosen thresholds.
+
+    boxes: (N, S, 4) single boxes in the protocol's frame. empty: (N, S) no foreground. single, best: (N, S)
+    the IoU of the single box and of the best contour; 0 where an image could not be read.
+    """
+
+    thresholds: NDArray[np.float64]
+    boxes: NDArray[np.int64]
+    empty: NDArray[np.bool_]
+    single: NDArray[np.float64]
+    best: NDArray[np.float64]
+
+    def column(self, threshold: float) -> int:
+        return int(np.flatnonzero(self.thresholds == threshold)[0])
+
+
+def passes(overlap: NDArray[np.float64], least: float, strict: bool) -> NDArray[np.bool_]:
+    """Whether an overlap counts as a hit."""
+    return overlap > least if strict else overlap >= least
+
+
+def own_overlap(protocol: named.Protocol, single: Any, best: Any) -> Any:
+    """The overlap that the protocol itself counts: that of its single box, or of the best contour."""
+    return best if protocol.box == "all contours" else single
+
+
+def count_hits(source: MapSource, protocols: Sequence[named.Protocol], workers: int = 1) -> dict[str, Hits]:
+    """The hits at every threshold of each protocol's grid, by the protocol's name."""
+    total: dict[str, Hits] = {}
+    for part in _over_rows(partial(_count_block, source, tuple(protocols)), len(source), workers):
+        total = {name: total[name] + hits if name in total else hits for name, hits in part.items()}
+    return total
+
+
+def find_boxes(
+    source: MapSource,
+    wanted: Mapping[str, NDArray[np.float64]],
+    protocols: Sequence[named.Protocol],
+    workers: int = 1,
+) -> dict[str, FoundBoxes]:
+    """Boxes and overlaps of every image at the wanted thresholds of each protocol, ascending."""
+    task = partial(_find_block, source, tuple(protocols), dict(wanted))
+    parts = list(_over_rows(task, len(source), workers))
+    found = {}
+    for protocol in protocols:
+        columns = [np.concatenate(arrays) for arrays in zip(*(p[protocol.name] for p in parts), strict=True)]
+        found[protocol.name] = FoundBoxes(wanted[protocol.name], *columns)
+    return found
+
+
+def choose_workers(num: int) -> int:
+    """How many processes are worth starting for so many images."""
+    return max(1, min(os.cpu_count() or 1, num // WORTH_A_PROCESS))
+
+
+def _over_rows(task: Callable[[range], R], num: int, workers: int) -> Iterator[R]:
+    blocks = [range(start, min(start + BLOCK, num)) for start in range(0, num, BLOCK)]
+    if workers <= 1 or len(blocks) <= 1:
+        yield from map(task, blocks)
+        return
+    # Spawned, not forked: the caller may hold torch's threads. The modules used here import no torch.
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(task, blocks)
+
+
+def _scorer(source: MapSource, row: int) -> ImageScorer:
+    return ImageScorer(source.raw_map(row), source.truths(row), source.size(row), source.view)
+
+
+def _count_block(source: MapSource, protocols: tuple[named.Protocol, ...], rows: range) -> dict[str, Hits]:
+    ranks = source.ranks
+    totals = {p.name: Hits(len(rows), np.zeros((7, len(p.thresholds)), dtype=np.int64)) for p in protocols}
+    for row in rows:
+        if source.unreadable(row):
+            continue
+        scorer = _scorer(source, row)
+        mask_path = source.mask_path(row)
+        rank = TOP5 if ranks is None else int(ranks[row])
+        for p in protocols:
+            found = scorer.find(p, p.thresholds)
+            own = own_overlap(p, found.single, found.best)
+            top = passes(own, named.HIT, p.strict_top)
+            totals[p.name] += Hits(
+                0,
+                np.stack(
+                    [
+                        passes(own, named.HIT, p.strict_known),
+                        top & (rank < 1),
+                        top & (rank < TOP5),
+                        passes(found.single, named.HIT, p.strict_known),
+                        *(passes(found.best, least, p.strict_known) for least in named.IOU_LEVELS),
+                    ]
+                ),
+                None if mask_path is None else count_pixels(scorer.score_map(p), mask_path, source.view),
+            )
+    return totals
+
+
+def _find_block(
+    source: MapSource,
+    protocols: tuple[named.Protocol, ...],
+    wanted: dict[str, NDArray[np.float64]],
+    rows: range,
+) -> dict[str, tuple[NDArray[Any], ...]]:
+    result: dict[str, tuple[NDArray[Any], ...]] = {}
+    for protocol in protocols:
+        n, s = len(rows), len(wanted[protocol.name])
+        result[protocol.name] = (
+            np.zeros((n, s, 4), dtype=np.int64),
+            np.ones((n, s), dtype=bool),
+            np.zeros((n, s)),
+            np.zeros((n, s)),
+        )
+    for i, row in enumerate(rows):
+        if source.unreadable(row):
+            continue
+        scorer = _scorer(source, row)
+        for protocol in protocols:
+            for column, value in zip(
+                result[protocol.name], scorer.find(protocol, wanted[protocol.name]), strict=True
+            ):
+                column[i] = value
+    return result
