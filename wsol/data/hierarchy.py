@@ -16,6 +16,8 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
+from wsol.data.faults import Faults
+from wsol.data.textfile import numbered_lines, whole
 from wsol.errors import DataError
 
 CubVersion: TypeAlias = Literal["danet", "corrected"]
@@ -139,36 +141,31 @@ def _select(tree: Hierarchy, class_names: Sequence[str] | None, source: Path | s
 def _read(path: Path, columns: Sequence[str]) -> Hierarchy:
     line = 1
 
-    def rows() -> Iterator[list[str]]:
+    def counted() -> Iterator[str]:
         nonlocal line
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            header = next(reader, [])
-            missing = [c for c in columns if c not in header]
-            if missing:
-                raise ValueError(f"no column {missing[0]!r} in the header {','.join(header)!r}")
-            picks = [header.index(c) for c in columns]
-            for row in reader:
-                line = reader.line_num
-                if not row:
-                    continue
-                if len(row) != len(header):
-                    raise ValueError(f"{len(row)} cells where the header has {len(header)}")
-                number, *names = (row[i].strip() for i in picks)
-                if not number.isdecimal():
-                    raise ValueError(f"class_id {number!r} is not a number")
-                if not all(names):
-                    raise ValueError(f"empty {columns[1 + names.index('')]}")
-                yield names
+        for line, text in numbered_lines(path, Faults()):  # noqa: B007 (read where errors are reported)
+            yield text
+
+    def rows() -> Iterator[list[str]]:
+        reader = csv.reader(counted(), strict=True)
+        header = next(reader, [])
+        missing = [c for c in columns if c not in header]
+        if missing:
+            raise ValueError(f"no column {missing[0]!r} in the header {','.join(header)!r}")
+        picks = [header.index(c) for c in columns]
+        for row in filter(None, reader):
+            if len(row) != len(header):
+                raise ValueError(f"{len(row)} cells where the header has {len(header)}")
+            number, *names = (row[i].strip() for i in picks)
+            whole(number)
+            if not all(names):
+                raise ValueError(f"empty {columns[1 + names.index('')]}")
+            yield names
 
     try:
         tree = Hierarchy.from_table(("species", *(c.split("_")[0] for c in columns[2:])), rows())
-    except UnicodeDecodeError:
-        raise DataError.at(path, line, "not UTF-8 text") from None
+        if not tree.names[0]:
+            raise ValueError("no classes")
     except (ValueError, csv.Error) as error:
         raise DataError.at(path, line, str(error)) from None
-    except OSError as error:
-        raise DataError.at(path, None, f"cannot be read: {error.strerror}") from None
-    if not tree.names[0]:
-        raise DataError.at(path, 1, "no classes")
     return tree

@@ -106,7 +106,7 @@ def _dimmed(plumage: Plumage) -> Plumage:
 
 
 def _head_top(species: Species, plumage: Plumage) -> Colour:
-    return species.accent if species.mark in ("capped", "hooded") else lit(plumage.head, 0.94)
+    return species.accent if species.mark == "capped" else lit(plumage.head, 0.94)
 
 
 def _legs(layer: Layer, bird: Anatomy, colour: Colour) -> None:
@@ -182,7 +182,7 @@ _HEAD_MARKS: dict[str, tuple[np.ndarray, ...]] = {
         closed_curve([(1.1, -0.16), (0.5, -0.22), (0.0, -0.55), (-0.1, -1.25), (0.6, -1.7), (1.35, -0.9)]),
     ),
     "cheeked": (ellipse((-0.12, -0.22), 0.50, 0.42),),
-    "hooded": (ellipse((0.05, 0.05), 1.5, 1.22),),
+    "naped": (ellipse((-0.86, 0.05), 0.52, 0.95, 0.3),),
 }
 
 
@@ -228,7 +228,7 @@ def _wing(layer: Layer, wing: Wing, plumage: Plumage, species: Species, unit: fl
     lines = layer.area(*(band(f, np.full(len(f), 0.016 * unit)) for f in wing.feathers))
     layer.stain(np.minimum(lines, inside), lit(plumage.hand, 1.75), 0.5)
     for row, bar in enumerate(wing.bars):
-        scales = np.minimum(layer.area(_scalloped(bar, 0.05 * unit)), inside)
+        scales = np.minimum(layer.area(_scalloped(bar, 0.044 * unit)), inside)
         if row < species.bars:
             layer.stain(scales, species.bar)
         else:

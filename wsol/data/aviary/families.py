@@ -155,7 +155,7 @@ FAMILIES: tuple[Family, ...] = (
         "Kingfisher",
         "Kingfishers",
         "Hole nesters",
-        Shape(0.52, 46, 0.20, 62, 0.255, (1.75, 0.50), (0.30, 0.13), 0.80, 0.08, crest=0.35),
+        Shape(0.54, 46, 0.20, 62, 0.228, (1.70, 0.50), (0.30, 0.13), 0.80, 0.08, crest=0.35),
         Plumage(
             back=(28, 142, 160),
             belly=(226, 140, 62),

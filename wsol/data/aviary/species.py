@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, get_args
 from wsol.data.aviary.brush import Colour, distance
 from wsol.data.aviary.families import FAMILIES, Family
 
-Mark: TypeAlias = Literal["capped", "masked", "throated", "browed", "collared", "cheeked", "hooded"]
+Mark: TypeAlias = Literal["capped", "masked", "throated", "browed", "collared", "cheeked", "naped"]
 MARKS: tuple[Mark, ...] = get_args(Mark)
 
 SPECIES_LIMIT = 200
