@@ -1,0 +1,57 @@
+"""`wsol demo`: the whole story on painted birds, told with the commands that a user would type."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import time
+from pathlib import Path
+
+HELP = "the whole story on painted birds: data, training, numbers, pictures"
+DESCRIPTION = """\
+Paint a small data set of birds, check it, train a localizer on its labels alone, and show what
+came out. Every step is an ordinary command, printed before it runs, so that you can repeat it.
+
+  wsol demo                  everything into ./demo
+  wsol demo --out /tmp/try   into another folder
+"""
+
+CONFIG = Path(__file__).resolve().parents[2] / "configs" / "demo.yaml"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, default=Path("demo"), help="where everything goes (default: demo)")
+
+
+def run(args: argparse.Namespace) -> int:
+    from wsol.cli import main
+    from wsol.errors import ConfigError
+
+    if not CONFIG.is_file():
+        raise ConfigError(f"the demo needs {CONFIG}, which is part of the repository: run it from a clone")
+    started = time.monotonic()
+    for command in steps(args.out):
+        print(f"\n$ wsol {shlex.join(command)}", flush=True)
+        code = main(command)
+        if code:
+            return code
+    print(f"\nthe demo took {time.monotonic() - started:.0f} s; look at:")
+    for path, what in results(args.out):
+        print(f"  {path}   {what}")
+    return 0
+
+
+def steps(out: Path) -> list[list[str]]:
+    """The commands of the demo, in order. Birds that an earlier demo painted are kept."""
+    birds, run_dir = str(out / "birds"), str(out / "run")
+    paint = [] if (out / "birds").exists() else [["data", "synth", birds]]
+    return [
+        *paint,
+        ["data", "check", birds],
+        ["data", "info", birds, "--out", str(out / "birds.png")],
+    ]
+
+
+def results(out: Path) -> list[tuple[Path, str]]:
+    """What the demo leaves to look at."""
+    return [(out / "birds.png", "the painted birds with their boxes")]
