@@ -36,12 +36,11 @@ class CheckReport:
 
 
 def detect_kind(root: Path) -> Kind:
-    """`cub` where the folder, or one in it, holds an images.txt; else `folder`."""
+    """`cub` where the folder, or one in it, holds an images.txt, or is not there at all; else `folder`."""
     root = Path(root)
-    if root.is_dir() and any(root.glob("images.txt")):
+    if not root.is_dir() or (root / "images.txt").is_file():
         return "cub"
-    children = root.iterdir() if root.is_dir() else ()
-    return "cub" if any((c / "images.txt").is_file() for c in children) else "folder"
+    return "cub" if any((child / "images.txt").is_file() for child in root.iterdir()) else "folder"
 
 
 def read_dataset(root: Path, faults: Faults, kind: Kind | None, annotations: Path | None) -> DataIndex:

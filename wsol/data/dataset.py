@@ -69,8 +69,12 @@ def collate(items: Sequence[Item]) -> Batch:
     """One batch of the items. Copied by NumPy on this thread alone: torch would wake its thread pool for it,
     which on busy cores costs more than decoding the images."""
     images, labels, indices, failed = zip(*items, strict=True)
+    side = len(images[0])
+    stacked = np.empty((len(images), 3, side, side), np.uint8)
+    for target, image in zip(stacked, images, strict=True):
+        target[:] = image.transpose(2, 0, 1)
     return Batch(
-        torch.from_numpy(np.stack([image.transpose(2, 0, 1) for image in images])),
+        torch.from_numpy(stacked),
         torch.tensor(labels),
         torch.tensor(indices),
         torch.tensor(failed),

@@ -25,15 +25,20 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import (
+    Image,
+    TiffImagePlugin,  # noqa: F401  imported to make the format known to Pillow, as the next
+    UnidentifiedImageError,
+    WebPImagePlugin,  # noqa: F401
+)
 
 from wsol.errors import DataError
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Only raster formats: a name like bird.jpg must not start an interpreter for PostScript.
-FORMATS = ("JPEG", "MPO", "PNG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
+# Only raster formats: a file called bird.jpg must not start an interpreter for PostScript.
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 
 _ORIENTATION = 0x0112
@@ -141,8 +146,10 @@ def _oddities(image: Image.Image) -> tuple[str, ...]:
 
 
 def _orientation(image: Image.Image) -> int:
-    """The EXIF orientation, 1 where there is none. Asked before the pixels are loaded, so that a header gives
+    """The EXIF orientation that is left to apply, 1 for none. Asked before the pixels are loaded, so that a header gives
     the same answer as a decode."""
+    if image.format == "TIFF":
+        return 1  # Pillow turns these upright itself
     if image.format == "PNG" and "exif" not in image.info:
         return 1  # Pillow would decode the whole file to look for EXIF behind the pixels
     try:

@@ -1,0 +1,58 @@
+"""Training augmentation: right pixels, seeded by (seed, epoch, index), draws independent of each other."""
+
+from __future__ import annotations
+
+import os
+
+import cv2
+import numpy as np
+
+from wsol.data.augment import ResizeCropFlip
+
+SIDE = 32
+# Red is the column and green the row of a 40 x 40 image, so that a crop tells where it came from.
+COORDINATES = np.stack([*np.meshgrid(np.arange(40), np.arange(40)), np.zeros((40, 40))], -1).astype(np.uint8)
+
+
+def draw(augment: ResizeCropFlip, key: tuple[int, int]) -> tuple[int, int, bool]:
+    """(left, top, flipped) of one draw, checked to be a crop of the image."""
+    image = augment(COORDINATES, key)
+    assert image.shape == (SIDE, SIDE, 3)
+    assert image.dtype == np.uint8
+    flipped = bool(image[0, 0, 0] > image[0, -1, 0])
+    upright = image[:, ::-1] if flipped else image
+    left, top = int(upright[0, 0, 0]), int(upright[0, 0, 1])
+    np.testing.assert_array_equal(upright, COORDINATES[top : top + SIDE, left : left + SIDE])
+    return left, top, flipped
+
+
+def test_the_network_is_not_asked_for_a_newer_version() -> None:
+    assert os.environ["NO_ALBUMENTATIONS_UPDATE"] == "1"
+
+
+def test_image_is_resized_to_the_square_first() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (30, 50, 3), dtype=np.uint8)
+    whole = ResizeCropFlip(SIDE, SIDE, seed=0)(image, (0, 0))
+    expected = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
+    assert any(np.array_equal(whole, e) for e in (expected, expected[:, ::-1]))
+
+
+def test_a_draw_depends_on_seed_epoch_and_index_alone() -> None:
+    one, two = ResizeCropFlip(40, SIDE, seed=3), ResizeCropFlip(40, SIDE, seed=3)
+    keys = [(epoch, index) for epoch in range(3) for index in range(10)]
+    forward = {key: draw(one, key) for key in keys}
+    backward = {key: draw(two, key) for key in reversed(keys)}
+    assert forward == backward
+    other = {key: draw(ResizeCropFlip(40, SIDE, seed=4), key) for key in keys}
+    assert sum(forward[k] != other[k] for k in keys) > 20
+    assert sum(forward[0, i] != forward[1, i] for i in range(10)) > 5
+
+
+def test_crop_and_flip_are_uniform_and_independent() -> None:
+    augment = ResizeCropFlip(40, SIDE, seed=0)
+    draws = np.array([draw(augment, (0, i)) for i in range(2000)], dtype=float)
+    assert set(draws[:, 0]) == set(draws[:, 1]) == set(range(9))  # 40 - 32 + 1 places
+    assert abs(draws[:, 2].mean() - 0.5) < 0.06
+    assert np.all(np.abs(draws[:, :2].mean(0) - 4) < 0.3)
+    correlation = np.corrcoef(draws.T)[np.triu_indices(3, 1)]
+    assert np.all(np.abs(correlation) < 0.1)
