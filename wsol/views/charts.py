@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-WIDTH, HEIGHT = 440, 270
-LEFT, RIGHT, TOP, BOTTOM = 44, 12, 14, 40
+WIDTH, HEIGHT = 380, 240
+LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 40
 
 
 @dataclass(frozen=True)

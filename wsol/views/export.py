@@ -1,0 +1,156 @@
+"""A localizer as a program that needs none of this code: a `torch.export` program or an ONNX graph.
+
+Both take RGB images as uint8 (N, 3, S, S), resized as the localizer was trained, and return `logits`
+(N, classes) and `maps` (N, classes, h, w), the class maps at test. Normalisation is inside. N is free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import json
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gpca
+import torch
+from torch import Tensor, nn
+
+from wsol.errors import ConfigError, RunFolderError, WsolError
+from wsol.models.localizer import Localizer
+
+SUFFIXES = {"torch": ".pt2", "onnx": ".onnx"}
+ONNX_PACKAGES = ("onnx", "onnxscript")
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a user of the exported file must know; written beside it as JSON."""
+
+    classes: Sequence[str]
+    image_size: int
+    protocol: str
+    threshold: float
+    view: str
+    origin: Mapping[str, Any]
+
+    def to_json(self, file: str) -> dict[str, Any]:
+        size = self.image_size
+        return {
+            "file": file,
+            "input": {
+                "name": "images",
+                "dtype": "uint8",
+                "shape": ["batch", 3, size, size],
+                "meaning": "RGB, 0 to 255, not normalised: the file does that",
+                "prepared_by": self.view,
+            },
+            "outputs": {
+                "logits": "float32 (batch, classes); softmax gives the scores",
+                "maps": "float32 (batch, classes, h, w): raw class maps, to be resized and normalised",
+            },
+            "classes": list(self.classes),
+            "protocol": self.protocol,
+            "threshold": self.threshold,
+            **self.origin,
+        }
+
+
+class Exported(nn.Module):
+    """The localizer with plain tensors in and out: what both formats hold."""
+
+    def __init__(self, localizer: Localizer, classes: int) -> None:
+        super().__init__()
+        self.localizer = localizer
+        self.register_buffer("labels", torch.arange(classes)[None], persistent=False)
+        self.labels: Tensor
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        output = self.localizer(images)
+        labels = self.labels.expand(images.shape[0], -1)
+        return output.logits, self.localizer.maps_for(output, labels)
+
+
+def export(localizer: Localizer, format: str, out: Path, card: Card, overwrite: bool = False) -> Path:
+    """Write the localizer to `out` and its card beside it; returns the path of the card.
+
+    Raises:
+        ConfigError: the model cannot be written in this format.
+        RunFolderError: the file exists, or cannot be written.
+    """
+    card_path = out.with_suffix(".json")
+    for path in (out, card_path):
+        if path.exists() and not overwrite:
+            raise RunFolderError(f"{path}: already exists; choose another --out or allow it with --overwrite")
+    model = Exported(localizer.eval().cpu(), len(card.classes)).eval()
+    example = torch.zeros(2, 3, card.image_size, card.image_size, dtype=torch.uint8)
+    write = {"torch": _write_torch, "onnx": _write_onnx}[format]
+    if format == "onnx":
+        refuse_onnx(localizer)
+    draft = out.with_name(f".{out.name}.{os.getpid()}.part{out.suffix}")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write(model, example, draft)
+        draft.replace(out)
+        card_path.write_text(json.dumps(card.to_json(out.name), indent=1, ensure_ascii=False) + "\n", "utf-8")
+    except OSError as error:
+        raise RunFolderError(f"{out}: could not be written: {error.strerror or error}") from None
+    finally:
+        draft.unlink(missing_ok=True)
+    return card_path
+
+
+def refuse_onnx(localizer: Localizer) -> None:
+    """Raise where ONNX cannot hold the model, or where the packages that write it are missing."""
+    if any(isinstance(module, gpca.GPCA) for module in localizer.modules()):
+        raise ConfigError(
+            "this model cannot be written as ONNX: GPCA solves with a Cholesky factor, and ONNX has no Cholesky "
+            "operator; export it with --format torch, or train with another attention (se, srp, identity)"
+        )
+    missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise WsolError(f"ONNX needs {' and '.join(missing)}: pip install {' '.join(ONNX_PACKAGES)}")
+
+
+def _write_torch(model: nn.Module, example: Tensor, path: Path) -> None:
+    torch.export.save(_trace(model, example), path)
+
+
+def _write_onnx(model: nn.Module, example: Tensor, path: Path) -> None:
+    with _quiet():
+        program = torch.onnx.export(
+            _trace(model, example),
+            dynamo=True,
+            input_names=["images"],
+            output_names=["logits", "maps"],
+            verbose=False,
+        )
+        assert program is not None
+        program.save(str(path), external_data=False)
+
+
+def _trace(model: nn.Module, example: Tensor) -> torch.export.ExportedProgram:
+    with torch.no_grad(), _quiet():
+        # strict: the bytecode is traced, where `len(tensor)` stays a free size
+        return torch.export.export(
+            model, (example,), dynamic_shapes={"images": {0: torch.export.Dim("batch")}}, strict=True
+        )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporters' progress lines and advice on their own workings."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)

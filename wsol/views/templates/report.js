@@ -1,0 +1,327 @@
+"use strict";
+// Draws the gallery from the data that Python put into this page. Boxes, overlaps, outcomes and accuracies at
+// each threshold were all computed by Python; this script looks them up and never decides anything itself.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byId = (id) => document.getElementById(id);
+  const {images, runs, thresholds, classes, kinds} = data;
+  const T = thresholds.length, N = images.name.length;
+  const SVG = "http://www.w3.org/2000/svg";
+
+  function bytes(text) {
+    const raw = atob(text), out = new Uint8Array(raw.length);
+    for (let i = 0; i < raw.length; i++) out[i] = raw.charCodeAt(i);
+    return out;
+  }
+  const words = (text) => new Uint16Array(bytes(text).buffer);  // little endian, as every browser's machine is
+  const heatColours = bytes(data.heat_table);
+  for (const run of runs) {
+    for (const which of ["true", "top"]) {
+      const part = run[which];
+      part.boxes = words(part.boxes);   // N x T x 4, in 65535ths of width and height
+      part.overlap = words(part.overlap); // N x T, IoU in 10,000ths; the highest bit says that it counts as a hit
+      part.heat = bytes(part.heat);     // N x h x w, 0...255
+    }
+    run.kind = bytes(run.kind);         // N x T, an index into kinds
+  }
+
+  const state = {t: data.start, sort: "iou-up", by: 0, which: "top", heat: true, order: [], place: -1};
+
+  // ---- one image of one run ---------------------------------------------------------------------------------
+  const boxAt = (run, i, t, which = state.which) => {
+    const at = 4 * (i * T + t), size = [images.width[i], images.height[i]];
+    return [0, 1, 2, 3].map((k) => (run[which].boxes[at + k] / 65535) * size[k % 2]);
+  };
+  const overlapAt = (run, i, t) => (run[state.which].overlap[i * T + t] & 0x7fff) / 10000;
+  const hitAt = (run, i, t) => run[state.which].overlap[i * T + t] >> 15 === 1;
+  const kindAt = (run, i, t) => run.kind[i * T + t];
+
+  // Interpolate first and colour afterwards: colours between two samples are then those of the heat between.
+  const FINE = 8;
+  function heatPicture(run, i) {
+    const [h, w] = run.shape, from = i * h * w, heat = run[state.which].heat;
+    const canvas = document.createElement("canvas");
+    canvas.width = w * FINE;
+    canvas.height = h * FINE;
+    const context = canvas.getContext("2d"), picture = context.createImageData(canvas.width, canvas.height);
+    const clamp = (v, top) => Math.min(Math.max(v, 0), top);
+    for (let y = 0, out = 0; y < canvas.height; y++) {
+      const v = clamp((y + 0.5) / FINE - 0.5, h - 1), y0 = Math.floor(v), y1 = Math.min(y0 + 1, h - 1), b = v - y0;
+      for (let x = 0; x < canvas.width; x++, out += 4) {
+        const u = clamp((x + 0.5) / FINE - 0.5, w - 1), x0 = Math.floor(u), x1 = Math.min(x0 + 1, w - 1), a = u - x0;
+        const top = heat[from + y0 * w + x0] * (1 - a) + heat[from + y0 * w + x1] * a;
+        const low = heat[from + y1 * w + x0] * (1 - a) + heat[from + y1 * w + x1] * a;
+        const level = 4 * Math.round(top * (1 - b) + low * b);
+        for (let k = 0; k < 4; k++) picture.data[out + k] = heatColours[level + k];
+      }
+    }
+    context.putImageData(picture, 0, 0);
+    return canvas.toDataURL();
+  }
+
+  function make(tag, attributes = {}, parent = null, space = null) {
+    const node = space ? document.createElementNS(space, tag) : document.createElement(tag);
+    for (const [key, value] of Object.entries(attributes)) {
+      if (key === "text") node.textContent = value;
+      else node.setAttribute(key, value);
+    }
+    if (parent) parent.append(node);
+    return node;
+  }
+
+  function setRect(nodes, box) {
+    for (const node of nodes) {
+      node.setAttribute("x", box[0]);
+      node.setAttribute("y", box[1]);
+      node.setAttribute("width", Math.max(box[2] - box[0], 0));
+      node.setAttribute("height", Math.max(box[3] - box[1], 0));
+    }
+  }
+
+  // The panels of image i, one for each run; returns a function that brings them to a threshold.
+  function drawPanels(parent, i) {
+    const [w, h] = [images.width[i], images.height[i]], updates = [];
+    for (const run of runs) {
+      const panel = make("div", {class: "panel"}, parent);
+      const svg = make("svg", {viewBox: `0 0 ${w} ${h}`, role: "img", "aria-label": images.name[i]}, panel, SVG);
+      make("image", {href: images.thumb[i], width: w, height: h, preserveAspectRatio: "none"}, svg, SVG);
+      if (state.heat) {
+        const region = images.region[i].map((v, k) => v * (k % 2 ? h : w));
+        make("image", {class: "heat", href: heatPicture(run, i), x: region[0], y: region[1],
+                       width: region[2] - region[0], height: region[3] - region[1],
+                       preserveAspectRatio: "none"}, svg, SVG);
+      }
+      for (const box of images.truth[i]) {
+        setRect([make("rect", {class: "edge"}, svg, SVG), make("rect", {class: "truth"}, svg, SVG)], box);
+      }
+      const found = [make("rect", {class: "edge"}, svg, SVG), make("rect", {class: "predicted"}, svg, SVG)];
+      const line = make("div", {class: "verdict"}, panel);
+      const right = run.predicted[i] === images.label[i];
+      const said = state.which === "top" ? run.predicted[i] : images.label[i];
+      const text = make("span", {}, line);
+      if (runs.length > 1) make("span", {class: "run", text: `${run.name}  `}, text);
+      make("span", {class: right || state.which === "true" ? "" : "wrong", text: classes[said] ?? "unread"}, text);
+      make("span", {class: "run", text: `  ${(run.score[state.which][i] * 100).toFixed(0)}%`}, text);
+      const mark = make("b", {}, line);
+      updates.push((t) => {
+        setRect(found, boxAt(run, i, t));
+        mark.textContent = images.truth[i].length ? `IoU ${overlapAt(run, i, t).toFixed(2)}` : "";
+        mark.className = hitAt(run, i, t) ? "hit" : "miss";
+        svg.setAttribute("data-kind", kinds[kindAt(run, i, t)]);
+      });
+    }
+    return (t) => updates.forEach((update) => update(t));
+  }
+
+  // ---- the gallery: every card has its place, only those near the window are filled ---------------------------
+  const grid = byId("grid");
+  grid.style.setProperty("--card-width", `${runs.length === 1 ? 210 : Math.max(150 * runs.length, 240)}px`);
+  const cards = images.name.map((name, i) => {
+    const item = make("li", {"data-index": i}, grid);
+    return {item, update: null};
+  });
+  function fill(i) {
+    const card = cards[i];
+    if (card.update) return;
+    const button = make("button", {type: "button", class: "shot", tabindex: "-1"}, card.item);
+    const panels = make("div", {class: "panels"}, button);
+    card.update = drawPanels(panels, i);
+    card.update(state.t);
+    const file = images.name[i].split("/").pop(), told = runs.every((run) => run.predicted[i] === images.label[i]);
+    make("div", {class: "title", title: images.name[i],
+                 text: told ? file : `true: ${classes[images.label[i]]} · ${file}`}, button);
+    if (i === state.order[Math.max(state.place, 0)]) button.tabIndex = 0;
+  }
+  function empty(i) {
+    if (!cards[i].update || cards[i].item.contains(document.activeElement)) return;
+    cards[i].item.replaceChildren();
+    cards[i].update = null;
+  }
+  const watcher = new IntersectionObserver((entries) => {
+    for (const entry of entries) (entry.isIntersecting ? fill : empty)(Number(entry.target.dataset.index));
+  }, {rootMargin: "500px 0px"});
+  const refill = () => cards.forEach((card, i) => {
+    if (card.update) {
+      card.item.replaceChildren();
+      card.update = null;
+      fill(i);
+    }
+  });
+
+  const find = byId("find"), ofClass = byId("class"), ofKind = byId("kind");
+  function arrange() {
+    const run = runs[state.by], text = find.value.trim().toLowerCase();
+    const keep = (i) =>
+      (ofClass.value === "" || images.label[i] === Number(ofClass.value)) &&
+      (ofKind.value === "" || kindAt(run, i, state.t) === Number(ofKind.value)) &&
+      (!text || images.name[i].toLowerCase().includes(text) || classes[images.label[i]].toLowerCase().includes(text));
+    const key = {
+      "iou-up": (i) => overlapAt(run, i, state.t),
+      "iou-down": (i) => -overlapAt(run, i, state.t),
+      "score-up": (i) => run.score[state.which][i],
+      "score-down": (i) => -run.score[state.which][i],
+      "name": () => 0,
+    }[state.sort];
+    const shown = images.name.map((_, i) => i).filter(keep);
+    const keys = new Map(shown.map((i) => [i, key(i)]));
+    const rank = data.by_name;
+    shown.sort((a, b) => keys.get(a) - keys.get(b) || rank[a] - rank[b]);
+    state.order = shown;
+    state.place = Math.min(Math.max(state.place, 0), shown.length - 1);
+    const visible = new Set(shown);
+    cards.forEach((card, i) => {
+      if (!visible.has(i)) card.item.remove();
+    });
+    grid.append(...shown.map((i) => cards[i].item));
+    const first = grid.querySelector(".shot[tabindex='0']");
+    if (first) first.tabIndex = -1;
+    const now = shown.length && grid.children[state.place].firstElementChild;
+    if (now) now.tabIndex = 0;
+    byId("count").textContent = `${shown.length.toLocaleString("en")} of ${N.toLocaleString("en")} images`;
+    byId("none").hidden = shown.length > 0;
+  }
+
+  // ---- the threshold -----------------------------------------------------------------------------------------
+  const slider = byId("threshold");
+  function showThreshold() {
+    const value = thresholds[state.t].toFixed(2);
+    byId("threshold-value").textContent = value;
+    slider.setAttribute("aria-valuetext", value);
+    byId("live").replaceChildren(...runs.map((run) => {
+      const line = make("span");
+      if (runs.length > 1) line.append(`${run.name}: `);
+      run.live.forEach((figure, k) => {
+        if (k) line.append(" · ");
+        line.append(`${figure.label} `);
+        make("b", {text: figure.values[state.t].toFixed(1)}, line);
+      });
+      return line;
+    }));
+    document.querySelectorAll(".chart .cursor").forEach((line) => {
+      const {x, px} = JSON.parse(line.closest("svg").dataset.chart);
+      const at = px[0] + ((thresholds[state.t] - x[0]) / (x[1] - x[0])) * (px[1] - px[0]);
+      line.setAttribute("x1", at);
+      line.setAttribute("x2", at);
+    });
+    for (const card of cards) if (card.update) card.update(state.t);
+    if (enlarged) enlarged(state.t);
+  }
+  let frame = 0, enlarged = null;
+  function moveTo(t) {
+    state.t = Math.min(Math.max(t, 0), T - 1);
+    slider.value = state.t;
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(showThreshold);
+  }
+  slider.addEventListener("input", () => moveTo(Number(slider.value)));
+  slider.addEventListener("change", arrange);  // sorted anew when the slider rests: cards must not flee while it moves
+  byId("reset").addEventListener("click", () => { moveTo(data.start); arrange(); });
+
+  // ---- the other controls --------------------------------------------------------------------------------------
+  const shown = [...new Set(images.label)].sort((a, b) => classes[a].localeCompare(classes[b]));
+  for (const label of shown) make("option", {value: label, text: classes[label]}, ofClass);
+  kinds.forEach((kind, k) => make("option", {value: k, text: kind}, ofKind));
+  for (const select of [ofClass, ofKind]) select.addEventListener("change", arrange);
+  byId("sort").addEventListener("change", (event) => { state.sort = event.target.value; arrange(); });
+  byId("by").addEventListener("change", (event) => { state.by = Number(event.target.value); arrange(); });
+  byId("which").addEventListener("change", (event) => { state.which = event.target.value; refill(); arrange(); });
+  byId("heat").addEventListener("change", (event) => { state.heat = event.target.checked; refill(); });
+  let typing = 0;
+  find.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(arrange, 120); });
+
+  // ---- keyboard and the enlarged image ---------------------------------------------------------------------------
+  const dialog = byId("large");
+  function focusCard(place) {
+    const at = Math.min(Math.max(place, 0), state.order.length - 1), i = state.order[at];
+    if (i === undefined) return;
+    const before = grid.querySelector(".shot[tabindex='0']");
+    if (before) before.tabIndex = -1;
+    state.place = at;
+    fill(i);
+    const button = cards[i].item.firstElementChild;
+    button.tabIndex = 0;
+    button.focus();
+    cards[i].item.scrollIntoView({block: "nearest"});
+  }
+  function enlarge(place) {
+    const at = Math.min(Math.max(place, 0), state.order.length - 1), i = state.order[at];
+    if (i === undefined) return;
+    state.place = at;
+    byId("large-name").textContent = images.name[i];
+    byId("large-place").textContent = `${at + 1} / ${state.order.length}`;
+    byId("large-body").replaceChildren();
+    enlarged = drawPanels(byId("large-body"), i);
+    enlarged(state.t);
+    const told = runs.map((run) => (runs.length > 1 ? `${run.name}: ` : "") + kinds[kindAt(run, i, state.t)]);
+    byId("large-foot").textContent = `True class ${classes[images.label[i]]} (red box). ` +
+      `${images.width[i]} × ${images.height[i]} pixels. Outcome: ${told.join(", ")}.`;
+    if (!dialog.open) dialog.showModal();
+  }
+  grid.addEventListener("click", (event) => {
+    const item = event.target.closest("li");
+    if (item) enlarge(state.order.indexOf(Number(item.dataset.index)));
+  });
+  grid.addEventListener("keydown", (event) => {
+    const columns = getComputedStyle(grid).gridTemplateColumns.split(" ").length;
+    const step = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns, Home: -N, End: N}[event.key];
+    if (step === undefined) return;
+    event.preventDefault();
+    const item = event.target.closest("li");
+    focusCard((item ? state.order.indexOf(Number(item.dataset.index)) : state.place) + step);
+  });
+  dialog.addEventListener("keydown", (event) => {
+    if (event.key === "ArrowLeft") enlarge(state.place - 1);
+    if (event.key === "ArrowRight") enlarge(state.place + 1);
+  });
+  dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+  dialog.addEventListener("close", () => { enlarged = null; focusCard(state.place); });
+  byId("previous").addEventListener("click", () => enlarge(state.place - 1));
+  byId("next").addEventListener("click", () => enlarge(state.place + 1));
+  byId("close").addEventListener("click", () => dialog.close());
+
+  // ---- tables that sort and charts that read out -----------------------------------------------------------------
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const heads = [...table.tHead.rows[0].cells];
+    heads.forEach((head, column) => head.firstElementChild.addEventListener("click", () => {
+      const down = head.getAttribute("aria-sort") === (head.classList.contains("num") ? "none" : "ascending");
+      heads.forEach((other) => other.setAttribute("aria-sort", "none"));
+      head.setAttribute("aria-sort", down ? "descending" : "ascending");
+      const rows = [...table.tBodies[0].rows], text = (row) => row.cells[column].textContent;
+      const compare = head.classList.contains("num")
+        ? (a, b) => (parseFloat(text(a)) || 0) - (parseFloat(text(b)) || 0)
+        : (a, b) => text(a).localeCompare(text(b));
+      rows.sort((a, b) => (down ? compare(b, a) : compare(a, b)));
+      table.tBodies[0].append(...rows);
+    }));
+  }
+  for (const svg of document.querySelectorAll("svg[data-chart]")) {
+    const chart = JSON.parse(svg.dataset.chart), figure = svg.parentElement, line = svg.querySelector(".hover");
+    let tip = null;
+    svg.addEventListener("pointermove", (event) => {
+      const place = svg.getBoundingClientRect(), scale = place.width / svg.viewBox.baseVal.width;
+      const at = (event.clientX - place.left) / scale;
+      const wanted = chart.x[0] + ((at - chart.px[0]) / (chart.px[1] - chart.px[0])) * (chart.x[1] - chart.x[0]);
+      const nearest = (xs) => xs.reduce((best, x, i) => (Math.abs(x - wanted) < Math.abs(xs[best] - wanted) ? i : best), 0);
+      const x = chart.series[0].x[nearest(chart.series[0].x)];
+      const px = chart.px[0] + ((x - chart.x[0]) / (chart.x[1] - chart.x[0])) * (chart.px[1] - chart.px[0]);
+      line.setAttribute("x1", px);
+      line.setAttribute("x2", px);
+      if (!tip) tip = make("div", {class: "tip"}, figure);
+      tip.replaceChildren(make("div", {text: `${chart.xLabel} ${+x.toPrecision(4)}`}));
+      for (const s of chart.series) make("div", {text: `${s.name}: ${+s.y[nearest(s.x)].toPrecision(4)}`}, tip);
+      const left = (px * scale) + svg.offsetLeft;
+      tip.style.left = `${Math.min(left + 10, Math.max(figure.clientWidth - tip.offsetWidth - 6, 0))}px`;
+      tip.style.top = `${svg.offsetTop + 8}px`;
+    });
+    svg.addEventListener("pointerleave", () => {
+      if (tip) tip.remove();
+      tip = null;
+      line.setAttribute("x1", -9);
+      line.setAttribute("x2", -9);
+    });
+  }
+
+  arrange();
+  moveTo(data.start);
+  for (const card of cards) watcher.observe(card.item);
+})();
