@@ -58,23 +58,26 @@ def make_dataset(
 
     Beside the files of CUB-200-2011 there are `segmentations/`, laid out as CUB publishes them (grey PNG, 255
     on the bird), and `hierarchy.csv`. A box is the tight box of that mask. The same arguments give the same
-    bytes, whatever the order of painting: a picture depends on its species, its index, `size` and `seed`
-    alone. The folder appears complete or not at all.
+    bytes (with the same OpenCV on the same kind of processor), whatever the order of painting: a picture
+    depends on its species, its index, `size` and `seed` alone. The folder appears complete or not at all.
+
+    Raises ConfigError for an argument out of range, DataError where `out` is taken or cannot be written.
     """
     out = Path(out)
     _check(species, train, test, size, seed)
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise DataError.at(out, None, "already exists and is not empty; choose a new folder")
-    out.parent.mkdir(parents=True, exist_ok=True)
     draft = out.with_name(f".{out.name}.{os.getpid()}.part")
     try:
-        draft.mkdir()
+        draft.mkdir(parents=True)
         _write(draft, roster(species), train, test, size, seed, progress)
         if out.is_dir():
             out.rmdir()
         draft.rename(out)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise DataError.at(out, None, f"cannot be written: {error.strerror}") from error
         raise
     return out
 

@@ -163,9 +163,19 @@ def test_an_empty_folder_is_taken_and_parents_are_made(tmp_path: Path) -> None:
     assert (make(tmp_path / "a" / "b" / "birds", train=1, test=0) / "classes.txt").is_file()
 
 
-@pytest.mark.parametrize("fault", [OSError("disk full"), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    ("fault", "raised", "reason"),
+    [
+        (OSError(28, "No space left on device"), DataError, "birds: cannot be written: No space left"),
+        (KeyboardInterrupt(), KeyboardInterrupt, None),
+    ],
+)
 def test_a_broken_run_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: BaseException
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: BaseException,
+    raised: type[BaseException],
+    reason: str | None,
 ) -> None:
     calls = 0
 
@@ -177,7 +187,7 @@ def test_a_broken_run_leaves_nothing(
         return paint_picture(rng, species, size)
 
     monkeypatch.setattr(synthetic, "paint_picture", failing)
-    with pytest.raises(type(fault)):
+    with pytest.raises(raised, match=reason):
         make(tmp_path / "birds")
     assert calls == 5
     assert list(tmp_path.iterdir()) == []

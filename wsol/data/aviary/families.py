@@ -41,6 +41,7 @@ class Family:
 
 _PERCHED: tuple[tuple[Action, Scene], ...] = (("stand", "branch"),) * 3 + (("stand", "meadow"),)
 
+# A shape's nine numbers: depth, posture, neck, neck angle, head, bill, tail, wing, legs; the unusual by name.
 FAMILIES: tuple[Family, ...] = (
     Family(
         "Finch",

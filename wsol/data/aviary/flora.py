@@ -37,14 +37,16 @@ def leaf(layer: Layer, at: Points, angle: float, length: float, colour: Colour) 
 _LEAF = closed_curve([(0, 0), (0.35, 0.2), (0.75, 0.14), (1, 0), (0.7, -0.17), (0.3, -0.2)])
 
 
-def fruit(layer: Layer, rng: np.random.Generator, at: Points, size: float) -> None:
-    """A berry or a blossom, in any of the marks' colours."""
+def berry(rng: np.random.Generator, layer: Layer, at: Points, size: float) -> None:
+    colour, x, y = accent(rng), at[0], at[1]
+    layer.fill(ellipse(at, size, size), colour)
+    layer.fill(ellipse((x, y + 0.4 * size), 0.8 * size, 0.55 * size), lit(colour, 0.8))
+    shine = (x - 0.35 * size, y - 0.35 * size)
+    layer.fill(ellipse(shine, 0.25 * size, 0.25 * size), mix(colour, (255, 255, 255), 0.7))
+
+
+def blossom(rng: np.random.Generator, layer: Layer, at: Points, size: float) -> None:
     colour = accent(rng)
-    if rng.random() < 0.55:
-        layer.fill(ellipse(at, size, size), colour)
-        layer.fill(ellipse((at[0], at[1] + 0.4 * size), 0.8 * size, 0.55 * size), lit(colour, 0.8))
-        layer.fill(ellipse(at - 0.35 * size, 0.25 * size, 0.25 * size), mix(colour, (255, 255, 255), 0.7))
-        return
     for turn in rng.uniform(0, 1) + np.linspace(0, 2 * np.pi, 5, endpoint=False):
         petal = at + 0.75 * size * np.array([np.cos(turn), np.sin(turn)])
         layer.fill(ellipse(petal, 0.72 * size, 0.5 * size, turn), lit(colour, rng.uniform(0.9, 1.1)))
@@ -69,8 +71,10 @@ def twig(
                     layer, line[i], tilt, length * rng.uniform(0.2, 0.34), lit(green, rng.uniform(0.82, 1.15))
                 )
     if rng.random() < 0.6:
+        fruit = berry if rng.random() < 0.6 else blossom
         for i in rng.integers(1, 6, rng.integers(1, 5)):
-            fruit(layer, rng, line[i] + rng.normal(0, 0.06 * length, 2), length * rng.uniform(0.05, 0.085))
+            at = line[i] + rng.normal(0, 0.06 * length, 2)
+            fruit(rng, layer, at, length * rng.uniform(0.05, 0.085))
 
 
 def bough(rng: np.random.Generator, layer: Layer, line: Points, thick: float, bark: Colour) -> None:

@@ -25,7 +25,7 @@ from wsol.data.aviary.brush import (
     soften,
 )
 from wsol.data.aviary.families import Scene
-from wsol.data.aviary.flora import BARK, GRASS, LEAVES, accent, bough, fruit, pick, stone, tuft, twig
+from wsol.data.aviary.flora import BARK, GRASS, LEAVES, accent, blossom, bough, pick, stone, tuft, twig
 
 # Dark, middle and light colour of blurred foliage: summer, spring, autumn, dusk, winter, blossom.
 FOLIAGE: tuple[tuple[Colour, Colour, Colour], ...] = (
@@ -203,7 +203,7 @@ def _meadow(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.ndarr
         elif rng.random() < 0.7:
             stem = at - (rng.normal(0, 0.15) * size, size * rng.uniform(0.5, 0.9))
             layer.stroke(np.stack([at, stem]), lit(green, 0.7), 0.03 * size)
-            fruit(layer, rng, stem, size * rng.uniform(0.12, 0.2))
+            blossom(rng, layer, stem, size * rng.uniform(0.12, 0.2))
         else:
             stone(rng, layer, at, size * rng.uniform(0.25, 0.5))
     return _shadow(over(picture, layer.finish()), bird)
@@ -277,7 +277,7 @@ def _water(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.ndarra
             pad = w * (0.02 + 0.06 * near)
             layer.fill(ellipse(at, pad, 0.34 * pad), pick(rng, LEAVES[:3]))
             if rng.random() < 0.5:
-                fruit(layer, rng, at - (0, 0.2 * pad), 0.3 * pad)
+                blossom(rng, layer, at - (0, 0.2 * pad), 0.3 * pad)
         else:
             tuft(rng, layer, at, h * (0.1 + 0.28 * near), pick(rng, GRASS))
     if bird.pose.action in ("swim", "wade"):
