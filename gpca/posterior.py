@@ -20,7 +20,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 #: Noise that may be added where 1/delta is too small for a Cholesky factor, as shares of the mean of diag K,
 #: tried in turn. The last is the bound: a sample that needs more gets NaN, never a wrong mask.
@@ -134,9 +133,17 @@ class _LeaveOneOut(torch.autograd.Function):
         return weight * (1 - q), w - noise[..., None]
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
-        gA, gB = grads
+        with torch.no_grad():
+            gx, gtheta = _LeaveOneOut._gradients(ctx, *grads)
+        if torch.is_grad_enabled():  # create_graph=True: P and G are constants here, x and theta are not
+            sources = (*grads, *ctx.saved_tensors[:2])
+            gx = None if gx is None else _NoSecondDerivative.apply(gx, *sources)
+            gtheta = None if gtheta is None else _NoSecondDerivative.apply(gtheta, *sources)
+        return gx, gtheta, None, None
+
+    @staticmethod
+    def _gradients(ctx: Any, gA: Tensor, gB: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, theta, G, P, w, q = ctx.saved_tensors
         t0, t1, _, t3 = theta.unbind()
         s = -ctx.weight
@@ -157,7 +164,23 @@ class _LeaveOneOut(torch.autograd.Function):
             half_gG = gK.mul_(t3).addcmul_(2 * t0 * t1, gK_E)
             half_gG.diagonal(dim1=-2, dim2=-1).addcmul_(-2 * t0 * t1, gK_E.sum(-1))
             gx = torch.mul(half_gG @ x.double(), 2).to(x.dtype)
-        return gx, gtheta, None, None
+        return gx, gtheta
+
+
+class _NoSecondDerivative(torch.autograd.Function):
+    """Pass a gradient on, and refuse to be differentiated by what it came from.
+
+    `once_differentiable` is not enough: it refuses only where the incoming gradients need a gradient, and
+    is silently wrong where they are constants.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, *sources: Tensor) -> Tensor:
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Any:
+        raise RuntimeError("GPCA has no second derivative, other than in the variant local")
 
 
 def _inner(a: Tensor, b: Tensor) -> Tensor:
