@@ -56,7 +56,7 @@ def blossom(rng: np.random.Generator, layer: Layer, at: Points, size: float) -> 
 def twig(
     rng: np.random.Generator, layer: Layer, start: Points, angle: float, length: float, bark: Colour
 ) -> None:
-    """A thin side branch with leaves and perhaps fruit; no leaf grows where the bird will sit."""
+    """A thin side branch with leaves, and perhaps berries or blossoms."""
     bend = rng.uniform(-0.5, 0.5)
     steps = np.linspace(0, 1, 6)[:, None]
     turn = angle + bend * steps
