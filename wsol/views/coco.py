@@ -7,33 +7,22 @@ annotations alone is also a file of results.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wsol.records import Box
-
-
-@dataclass(frozen=True)
-class Found:
-    """One box that was found in an image: the class by label, its score, and the box in original pixels."""
-
-    label: int
-    score: float
-    box: Box
+from wsol.views.found import Found
 
 
 def coco_dict(
-    names: Sequence[str],
-    sizes: Sequence[tuple[int, int]],
-    found: Sequence[Sequence[Found]],
-    classes: Sequence[str],
-    description: str,
+    found: Mapping[str, tuple[tuple[int, int], Sequence[Found]]], classes: Sequence[str], description: str
 ) -> dict[str, Any]:
-    """The boxes found in each image as COCO's dictionary; label c becomes category c + 1."""
+    """What was found as COCO's dictionary; label c becomes category c + 1.
+
+    found: by file name, the size (width, height) of the image and what was found in it.
+    """
     images = [
         {"id": i, "file_name": name, "width": width, "height": height}
-        for i, (name, (width, height)) in enumerate(zip(names, sizes, strict=True), start=1)
+        for i, (name, ((width, height), _)) in enumerate(found.items(), start=1)
     ]
     annotations = [
         {
@@ -44,7 +33,7 @@ def coco_dict(
             "iscrowd": 0,
             "score": one.score,
         }
-        for i, boxes in enumerate(found, start=1)
+        for i, (_, boxes) in enumerate(found.values(), start=1)
         for one in boxes
     ]
     return {

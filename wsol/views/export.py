@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import gpca
 import torch
 from torch import Tensor, nn
 
+import gpca
+from wsol.data.transforms import View
 from wsol.errors import ConfigError, RunFolderError, WsolError
 from wsol.models.localizer import Localizer
 
@@ -34,22 +35,22 @@ class Card:
     """What a user of the exported file must know; written beside it as JSON."""
 
     classes: Sequence[str]
-    image_size: int
+    view: View
     protocol: str
     threshold: float
-    view: str
     origin: Mapping[str, Any]
 
     def to_json(self, file: str) -> dict[str, Any]:
-        size = self.image_size
+        side, resized = self.view.side, self.view.resized
+        crop = "" if resized == side else f", then the centre {side} x {side}"
         return {
             "file": file,
             "input": {
                 "name": "images",
                 "dtype": "uint8",
-                "shape": ["batch", 3, size, size],
+                "shape": ["batch", 3, side, side],
                 "meaning": "RGB, 0 to 255, not normalised: the file does that",
-                "prepared_by": self.view,
+                "prepared_by": f"the whole image to {resized} x {resized}, antialiased bilinear{crop}",
             },
             "outputs": {
                 "logits": "float32 (batch, classes); softmax gives the scores",
@@ -89,7 +90,7 @@ def export(localizer: Localizer, format: str, out: Path, card: Card, overwrite: 
         if path.exists() and not overwrite:
             raise RunFolderError(f"{path}: already exists; choose another --out or allow it with --overwrite")
     model = Exported(localizer.eval().cpu(), len(card.classes)).eval()
-    example = torch.zeros(2, 3, card.image_size, card.image_size, dtype=torch.uint8)
+    example = torch.zeros(2, 3, card.view.side, card.view.side, dtype=torch.uint8)
     write = {"torch": _write_torch, "onnx": _write_onnx}[format]
     if format == "onnx":
         refuse_onnx(localizer)
@@ -110,8 +111,8 @@ def refuse_onnx(localizer: Localizer) -> None:
     """Raise where ONNX cannot hold the model, or where the packages that write it are missing."""
     if any(isinstance(module, gpca.GPCA) for module in localizer.modules()):
         raise ConfigError(
-            "this model cannot be written as ONNX: GPCA solves with a Cholesky factor, and ONNX has no Cholesky "
-            "operator; export it with --format torch, or train with another attention (se, srp, identity)"
+            "this model cannot be written as ONNX: GPCA needs a Cholesky factor and ONNX has no Cholesky; "
+            "export it with --format torch, or train with another attention (se, srp, identity)"
         )
     missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:

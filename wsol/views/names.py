@@ -1,0 +1,23 @@
+"""Class names as people read them: `001.Black_footed_Albatross` is shown as `Black footed Albatross`.
+
+Files keep the names as they are; only pictures and pages use these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+
+def display_name(name: str) -> str:
+    """The name without a leading number, its underscores turned into spaces."""
+    plain = re.sub(r"^\d+\.", "", name).replace("_", " ").strip()
+    return plain or name
+
+
+def display_names(names: Sequence[str]) -> list[str]:
+    """A name to show for each class; those that would look alike stay as they are."""
+    shown = [display_name(name) for name in names]
+    count = Counter(shown)
+    return [nice if count[nice] == 1 else name for nice, name in zip(shown, names, strict=True)]
