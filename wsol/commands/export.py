@@ -22,7 +22,7 @@ ONNX has no Cholesky operator, so a model with GPCA attention can only be writte
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, metavar="RUN", help="run folder of a trained localizer")
+    parser.add_argument("run_dir", type=Path, metavar="RUN", help="run folder of a trained localizer")
     parser.add_argument("--format", choices=("torch", "onnx"), default="torch", help="default: torch")
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="default: RUN/localizer.pt2 or RUN/localizer.onnx"
@@ -35,15 +35,15 @@ def run(args: argparse.Namespace) -> None:
     from wsol.training.run_folder import load_run
     from wsol.views.export import SUFFIXES, Card, export
 
-    loaded = load_run(args.run, "cpu")
+    loaded = load_run(args.run_dir, "cpu")
     finder = finder_of(loaded)
-    out = args.out or args.run / f"localizer{SUFFIXES[args.format]}"
+    out = args.out or args.run_dir / f"localizer{SUFFIXES[args.format]}"
     card = Card(
         classes=loaded.classes,
         view=finder.view,
         protocol=finder.protocol.name,
         threshold=finder.threshold,
-        origin={"run": str(args.run), "checkpoint": loaded.checkpoint.name, "epoch": loaded.epoch},
+        origin={"run": str(args.run_dir), "checkpoint": loaded.checkpoint.name, "epoch": loaded.epoch},
     )
     card_path = export(loaded.localizer, args.format, out, card, args.overwrite)
     print(f"{out}  ({out.stat().st_size / 1e6:.1f} MB)\n{card_path}")

@@ -27,7 +27,7 @@ LISTED = 20  # photos up to which each is printed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", type=Path, metavar="RUN", help="run folder of a trained localizer")
+    parser.add_argument("run_dir", type=Path, metavar="RUN", help="run folder of a trained localizer")
     parser.add_argument(
         "photos", type=Path, nargs="+", metavar="IMAGE|FOLDER", help="photos, or folders of them"
     )
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.topk < 1:
         raise ConfigError(f"--topk {args.topk}: at least 1")
     photos = list_photos(args.photos)
-    finder = load(args.run, args.threshold, args.device)
+    finder = load(args.run_dir, args.threshold, args.device)
     if args.class_name is not None:
         finder.find_class(args.class_name)  # an unknown name ends here, before anything is written
     out = claim_folder(args.out, args.overwrite)
@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
                 one.overlay().save(path)
             bar.update(len(batch))
 
-    settings = {"run": str(args.run), "protocol": finder.protocol.name, "threshold": finder.threshold}
+    settings = {"run": str(args.run_dir), "protocol": finder.protocol.name, "threshold": finder.threshold}
     files = write_boxes(out, found, finder.classes, settings, unreadable)
     for name, (_, boxes) in itertools.islice(found.items(), LISTED if len(found) <= LISTED else 0):
         box = " ".join(f"{v:.0f}" for v in boxes[0].box)
