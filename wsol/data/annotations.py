@@ -70,27 +70,22 @@ def _read_csv(path: Path, faults: Faults) -> dict[str, Listed]:
 
 
 def _csv_rows(path: Path, faults: Faults) -> Iterator[tuple[int, Mapping[str, str]]]:
-    """(line, cells by column) of each row."""
-    lines = numbered_lines(path, faults)
-    reader = csv.reader((text for _, text in lines), strict=True)
-
-    def place() -> int:
-        return lines[max(reader.line_num, 1) - 1][0]
-
+    """(line, cells by column) of each row. Rows are lines: an open quote is a fault of the line it is in."""
     header: list[str] = []
-    try:
-        for row in reader:
-            cells = [cell.strip() for cell in row]
-            if not any(cells):
-                continue
-            if not header:
-                header = _header(cells, path, place())
-            elif len(cells) != len(header):
-                faults.report(path, place(), f"{len(cells)} cells where the header has {len(header)}")
-            else:
-                yield place(), dict(zip(header, cells, strict=True))
-    except csv.Error as error:
-        faults.report(path, place(), f"not a CSV table: {error}")
+    for line, text in numbered_lines(path, faults):
+        try:
+            cells = [cell.strip() for cell in next(csv.reader([text], strict=True), [])]
+        except csv.Error as error:
+            faults.report(path, line, f"not a row of a CSV table: {error}")
+            continue
+        if not any(cells):
+            continue
+        if not header:
+            header = _header(cells, path, line)
+        elif len(cells) != len(header):
+            faults.report(path, line, f"{len(cells)} cells where the header has {len(header)}")
+        else:
+            yield line, dict(zip(header, cells, strict=True))
     if not header:
         faults.report(path, 1, f"empty; expected a header such as {','.join(COLUMNS)}")
 

@@ -146,8 +146,8 @@ def _oddities(image: Image.Image) -> tuple[str, ...]:
 
 
 def _orientation(image: Image.Image) -> int:
-    """The EXIF orientation that is left to apply, 1 for none. Asked before the pixels are loaded, so that a header gives
-    the same answer as a decode."""
+    """The EXIF orientation that is left to apply, 1 for none. Asked before the pixels are loaded, so that a
+    header gives the same answer as a decode."""
     if image.format == "TIFF":
         return 1  # Pillow turns these upright itself
     if image.format == "PNG" and "exif" not in image.info:
