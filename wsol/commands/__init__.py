@@ -8,6 +8,8 @@ COMMANDS: tuple[str, ...] = (
     "demo",
     "data",
     "train",
+    "localize",
+    "export",
     "list",
     "doctor",
 )
