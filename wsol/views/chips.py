@@ -116,5 +116,5 @@ def _candidates(beside: Rect, wide: int, high: int, size: tuple[int, int]) -> It
     yield from ((x0, y0 - high), (x0, y1), (right, y0 - high), (right, y1))
     yield from ((x0, y0), (x0, y1 - high), (right, y0), (right, y1 - high))
     rows = sorted(range(size[1] - high + 1), key=lambda y: abs(y - (y0 - high)))
-    for y in rows:
-        yield from ((x0, y), (0, y), (size[0] - wide, y))
+    for x in (x0, 0, size[0] - wide):
+        yield from ((x, y) for y in rows)
