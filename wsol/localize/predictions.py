@@ -166,6 +166,8 @@ def _shared_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> N
 class Predictions:
     """A finished folder, read only. Arrays are mapped when they are first asked for."""
 
+    same_map = False
+
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
         try:
@@ -176,7 +178,7 @@ class Predictions:
             raise DataError(f"{self.folder}: predictions of format {meta.get('format')}, expected {FORMAT}")
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in meta.items()}
         self.header = Header(**values)
-        self.labels = self._load("labels")
+        self.labels: NDArray[np.int64] = self._load("labels")
         if len(self.labels) != len(self.header.names):
             raise DataError(f"{self.folder}: {len(self.labels)} rows for {len(self.header.names)} images")
 

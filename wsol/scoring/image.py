@@ -48,29 +48,38 @@ class Found(NamedTuple):
 class ImageScorer:
     """Scores one raw map (h, w), in the precision that it has.
 
-    Truth boxes (m, 4) are in pixels of the original image of `size` (width, height).
+    Truth boxes (m, 4) are in pixels of the original image of `size` (width, height). `kept` is a memory to
+    share between images that have the same raw map, as those of the centre-box baseline do.
     """
 
-    def __init__(self, raw: FloatMap, truths: ArrayLike, size: Size, view: View) -> None:
+    def __init__(
+        self,
+        raw: FloatMap,
+        truths: ArrayLike,
+        size: Size,
+        view: View,
+        kept: dict[Hashable, Any] | None = None,
+    ) -> None:
         self._raw, self._truths, self._size, self._view = raw, truths, size, view
-        self._kept: dict[Hashable, Any] = {}
+        self._kept: dict[Hashable, Any] = {} if kept is None else kept
 
     def score_map(self, protocol: Protocol) -> FloatMap:
         """The map in [0, 1] that the protocol cuts, in its frame."""
         frame = frame_size(protocol, self._view, self._size)
         if protocol.recipe.normalize == "none" and protocol.flat_is_empty and is_constant(self._raw):
             return np.zeros(frame[::-1])
-        return self._once(("map", protocol.recipe), lambda: prepare(self._raw, protocol.recipe, frame))
+        key = ("map", protocol.recipe, frame)
+        return self._once(key, lambda: prepare(self._raw, protocol.recipe, frame))
 
     def find(self, protocol: Protocol, thresholds: NDArray[np.float64]) -> Found:
         """Boxes and overlaps at ascending thresholds."""
-        p = protocol
-        key = (p.recipe, p.flat_is_empty, p.quantized, p.strict, thresholds.tobytes())
+        p, frame = protocol, frame_size(protocol, self._view, self._size)
+        key = (p.recipe, frame, p.flat_is_empty, p.quantized, p.strict, thresholds.tobytes())
         levels = self._once(("levels", *key), lambda: self._cut(protocol, thresholds))
         all_contours = self._once(("contours", *key), lambda: contour_boxes(levels))
         single = _RULES[protocol.single_box](levels, all_contours)
         empty = single[:, 0] < 0
-        nothing = empty_box(protocol, levels.depth.shape[::-1])
+        nothing = empty_box(protocol, frame)
         boxes = np.where(empty[:, None], nothing, single)
         truths = truths_in_frame(protocol, self._view, self._truths, self._size)
         if len(truths) == 0:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -34,8 +34,17 @@ WORTH_A_PROCESS = 400  # images: below this, starting processes takes longer tha
 
 
 class MapSource(Protocol):
-    """Raw maps with what is known of their images: `Predictions`, or maps that another program made."""
+    """Raw maps with what is known of their images: `Predictions`, or maps that another program made.
 
+    `same_map` says that all rows have one raw map, so that its boxes need to be found only once.
+    """
+
+    same_map: bool
+
+    @property
+    def labels(self) -> NDArray[np.integer]: ...
+    @property
+    def classes(self) -> tuple[str, ...]: ...
     def __len__(self) -> int: ...
     @property
     def view(self) -> View: ...
@@ -155,17 +164,22 @@ def _over_rows(task: Callable[[range], R], num: int, workers: int) -> Iterator[R
         yield from pool.map(task, blocks)
 
 
-def _scorer(source: MapSource, row: int) -> ImageScorer:
-    return ImageScorer(source.raw_map(row), source.truths(row), source.size(row), source.view)
+def _scorers(source: MapSource, rows: range) -> Iterator[tuple[int, ImageScorer]]:
+    """(position in the block, scorer) of the rows whose image could be read."""
+    kept: dict[Hashable, Any] | None = {} if source.same_map else None
+    for i, row in enumerate(rows):
+        if not source.unreadable(row):
+            yield (
+                i,
+                ImageScorer(source.raw_map(row), source.truths(row), source.size(row), source.view, kept),
+            )
 
 
 def _count_block(source: MapSource, protocols: tuple[named.Protocol, ...], rows: range) -> dict[str, Hits]:
     ranks = source.ranks
     totals = {p.name: Hits(len(rows), np.zeros((7, len(p.thresholds)), dtype=np.int64)) for p in protocols}
-    for row in rows:
-        if source.unreadable(row):
-            continue
-        scorer = _scorer(source, row)
+    for i, scorer in _scorers(source, rows):
+        row = rows[i]
         mask_path = source.mask_path(row)
         rank = TOP5 if ranks is None else int(ranks[row])
         for p in protocols:
@@ -203,10 +217,7 @@ def _find_block(
             np.zeros((n, s)),
             np.zeros((n, s)),
         )
-    for i, row in enumerate(rows):
-        if source.unreadable(row):
-            continue
-        scorer = _scorer(source, row)
+    for i, scorer in _scorers(source, rows):
         for protocol in protocols:
             for column, value in zip(
                 result[protocol.name], scorer.find(protocol, wanted[protocol.name]), strict=True
