@@ -1,0 +1,91 @@
+"""Loading: decoding and seeded augmentation of real photographs, against the work that cannot be avoided."""
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import cv2
+import numpy as np
+from PIL import Image
+
+from scripts.benchmarks.timing import Ratio, readable, time_side_by_side
+from wsol.data.cub import load_cub
+from wsol.data.dataset import EpochSampler, make_train_loader
+from wsol.data.image import read_image
+from wsol.data.synthetic import make_dataset
+from wsol.records import Sample
+
+PER_CORE = 400  # images a second that one core has to load, at least
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run() -> list[Ratio]:
+    with tempfile.TemporaryDirectory() as scratch:
+        source, samples = find_samples(Path(scratch))
+        return [loader_rate(source, samples), over_bare_decode(samples), large_photographs(Path(scratch))]
+
+
+def find_samples(scratch: Path) -> tuple[str, tuple[Sample, ...]]:
+    """Real birds where they are at hand (see tests/conftest.py), painted ones of their size else."""
+    real = Path(os.environ.get("WSOL_SHARED", ROOT.parent / "shared")) / "cub40" / "CUB_200_2011"
+    if real.is_dir():
+        return "cub40", load_cub(real).split("train")
+    painted = make_dataset(scratch / "birds", species=10, train=40, test=0, size=320, progress=False)
+    return "painted birds", load_cub(painted).split("train")
+
+
+def loader_rate(source: str, samples: tuple[Sample, ...]) -> Ratio:
+    """Images for each second of one core. The core's time is taken, not the clock's: other work may run."""
+    cv2.setNumThreads(0)
+    sampler = EpochSampler(len(samples), 32, seed=0)
+    loader = make_train_loader(samples, sampler, resize=256, side=224, seed=0)
+    rates = []
+    for epoch in range(3):  # the first warms up the file cache
+        sampler.set_epoch(epoch)
+        start = time.process_time()
+        images = sum(len(batch.images) for batch in loader)
+        rates.append(images / (time.process_time() - start))
+    rate = max(rates)
+    return Ratio(
+        f"training images of {source} at 224 per core second / {PER_CORE}",
+        rate / PER_CORE,
+        1.0,
+        "at least",
+        f"{rate:.0f} images/s",
+    )
+
+
+def over_bare_decode(samples: tuple[Sample, ...]) -> Ratio:
+    """Everything that loading does, against only decoding the files."""
+    chosen = samples[:64]
+    sampler = EpochSampler(len(chosen), len(chosen), seed=0)
+    loader = make_train_loader(chosen, sampler, resize=256, side=224, seed=0)
+
+    def decode() -> None:
+        for sample in chosen:
+            np.asarray(Image.open(sample.path).convert("RGB"))
+
+    times = time_side_by_side({"load": lambda: list(loader), "decode": decode})
+    detail = f"{readable(times['load'] / 64)} against {readable(times['decode'] / 64)} an image"
+    return Ratio(
+        "loading with augmentation / bare decode", times["load"] / times["decode"], 3.0, "at most", detail
+    )
+
+
+def large_photographs(scratch: Path) -> Ratio:
+    """Training shrinks a photograph anyway, so it need not be decoded in full."""
+    path = scratch / "photograph.jpg"
+    small = np.random.default_rng(0).integers(0, 256, (100, 150, 3), dtype=np.uint8)
+    Image.fromarray(small).resize((3000, 2000), Image.Resampling.BICUBIC).save(path, quality=90)
+    times = time_side_by_side(
+        {"full": lambda: read_image(path), "training": lambda: read_image(path, at_least=256)}
+    )
+    detail = f"{readable(times['full'])} against {readable(times['training'])}"
+    return Ratio(
+        "full decode / training decode of 3000 x 2000",
+        times["full"] / times["training"],
+        2.0,
+        "at least",
+        detail,
+    )
