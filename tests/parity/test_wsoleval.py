@@ -119,8 +119,8 @@ def many_maps() -> list[Map]:
     maps = [blobs(rng, 64) for _ in range(60)] + [rings(rng, 48) for _ in range(60)]
     maps += [steps(rng, 16) for _ in range(20)] + [noise(rng, 24) for _ in range(30)]
     maps += [blobs(rng, 48).astype(np.float32) for _ in range(30)]
-    maps += [blobs(rng, 32, cells=7) > 0.4 for _ in range(10)]
-    return [np.asarray(m, dtype=float) if m.dtype == bool else m for m in maps] + list(degenerate(32))
+    maps += [np.where(blobs(rng, 32, cells=7) > 0.4, 1.0, 0.0) for _ in range(10)]
+    return maps + list(degenerate(32))
 
 
 def truths_for(rng: np.random.Generator, size: tuple[int, int]) -> list[tuple[float, ...]]:

@@ -1,8 +1,8 @@
 """Score maps that another program made: `DIR/<image path>.npy`, float, height x width, in [0, 1].
 
-They are taken as they are, as wsolevaluation does: brought to the protocol's size where they have another one
-and clipped to [0, 1] again, not normalised unless that is asked for. Everything that cannot be scored is found
-before scoring starts, in one pass.
+They are taken as they are, as wsolevaluation does: brought to the protocol's size where they have another
+one and clipped to [0, 1] again, not normalised unless that is asked for. Everything that cannot be scored is
+found before scoring starts, in one pass.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ FIGURES = {
 
 
 def text_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Rows of cells as aligned text, the first row as the head; all but the `left` first columns to the right."""
+    """Rows of cells as aligned text, the first row as the head; the `left` first columns to the left."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
 
     def line(row: Sequence[str]) -> str:
@@ -47,7 +47,7 @@ def threshold_table(results: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def summary_table(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """One line for each protocol: its headline with the 95 % interval, its maxima, the centre-box baseline."""
+    """One line for each protocol: headline and maxima with 95 % intervals, the centre-box baseline."""
     rows = [
         ["protocol", "top-1 loc", "GT-known", "MaxBoxAcc", "MaxBoxAccV2", "PxAP", "centre MBA", "centre V2"]
     ]
@@ -70,7 +70,7 @@ def summary_table(results: Mapping[str, Mapping[str, Any]]) -> str:
 
 def error_table(results: Mapping[str, Mapping[str, Any]]) -> str:
     """How many images fall to each error kind, one line for each protocol."""
-    kinds = [k for k in next(iter(results.values()))["errors"]]
+    kinds = list(next(iter(results.values()))["errors"])
     rows = [["protocol", *kinds]]
     rows += [[name, *(str(r["errors"][k]) for k in kinds)] for name, r in results.items()]
     return text_table(rows)
