@@ -191,9 +191,13 @@ APPROXIMATIONS = (SigmoidGaussian, Gaussian, Laplace, Concrete)
 def kl_divergence(p: Density, q: Density) -> float:
     """KL(p || q) = int p ln(p / q), to about 12 digits; inf where p lies partly outside q's support.
 
-    Integrated over u = logit(v), on both sides of q's centre, where the Laplace density has its kink.
-    On each side u = centre +- exp(pi/2 sinh t) makes the integrand die off double exponentially in t,
-    so that the trapezoidal rule converges fast whatever the widths are.
+    Integrated over u = logit(v) between and outside of the two places where densities bend: u = 0, and q's
+    centre, where the Laplace density has its kink. There u changes with t as exp(pi/2 sinh t) does, so that
+    the integrand dies off double exponentially in t and the trapezoidal rule converges fast, whatever
+    the widths are.
+
+    Raises:
+        ValueError: neither p nor q is a distribution on (0, 1).
     """
     if isinstance(p, OnRealLine):
         if isinstance(q, OnUnitInterval):
@@ -201,11 +205,15 @@ def kl_divergence(p: Density, q: Density) -> float:
         raise ValueError(f"p must be a distribution on (0, 1), got {type(p).__name__}")
     step = 1 / 64
     t = torch.arange(-5, 4, step, dtype=torch.float64)
-    distance = torch.exp(math.pi / 2 * torch.sinh(t))
-    stretch = distance * math.pi / 2 * torch.cosh(t)
-    u = q.centre + torch.stack((-distance, distance))
+    low, high = sorted((0.0, q.centre))
+    reach = torch.exp(math.pi / 2 * torch.sinh(t))  # from 0 to infinity
+    share = torch.sigmoid(math.pi * torch.sinh(t))  # from 0 to 1
+    u = torch.stack((low - reach, low + (high - low) * share, high + reach))
+    outside = math.pi / 2 * torch.cosh(t) * reach
+    between = math.pi * torch.cosh(t) * share * (1 - share) * (high - low)
+    du_dt = torch.stack((outside, between, outside))
     log_p = p.logit_log_prob(u)
-    integrand = log_p.exp() * (log_p - q.logit_log_prob(u)) * stretch
+    integrand = log_p.exp() * (log_p - q.logit_log_prob(u)) * du_dt
     return step * integrand.sum().item()
 
 

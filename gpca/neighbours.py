@@ -41,8 +41,11 @@ class Groups:
 
     def posterior(self, x: Tensor, theta: Tensor, delta: float, mean: bool) -> tuple[Tensor, Tensor]:
         parts = [
-            [value.reshape(x.shape[0], -1) for value in leave_one_out(part, theta, delta, mean)]
-            for part in self._parts(x)
+            [
+                value.reshape(x.shape[0], groups * part.shape[1])
+                for value in leave_one_out(part, theta, delta, mean)
+            ]
+            for groups, part in self._parts(x)
         ]
         A, B = (torch.cat(values, dim=1) for values in zip(*parts, strict=True))
         return A, B
@@ -50,21 +53,22 @@ class Groups:
     def weights(self, x: Tensor, theta: Tensor, delta: float) -> Tensor:
         result = x.new_zeros(x.shape[0], x.shape[1], x.shape[1], dtype=torch.float64)
         start = 0
-        for part in self._parts(x):
-            blocks = leave_one_out_weights(part, theta, delta)
-            for block in blocks.unflatten(0, (x.shape[0], -1)).unbind(dim=1):
+        for groups, part in self._parts(x):
+            blocks = leave_one_out_weights(part, theta, delta).unflatten(0, (x.shape[0], groups))
+            for block in blocks.unbind(dim=1):
                 stop = start + block.shape[-1]
                 result[:, start:stop, start:stop] = block
                 start = stop
         return result
 
-    def _parts(self, x: Tensor) -> list[Tensor]:
-        """The equal groups as one batch (N * equal, size, D), then the odd group (N, rest, D)."""
+    def _parts(self, x: Tensor) -> list[tuple[int, Tensor]]:
+        """The equal groups as one batch (N * groups, size, D), then the odd group (N, rest, D)."""
         parts = []
-        if self.split > 0:
-            parts.append(x[:, : self.split].reshape(-1, self.size, x.shape[-1]))
+        if self.equal > 0:
+            equal = x[:, : self.split].reshape(x.shape[0] * self.equal, self.size, x.shape[2])
+            parts.append((self.equal, equal))
         if self.split < x.shape[1]:
-            parts.append(x[:, self.split :])
+            parts.append((1, x[:, self.split :]))
         return parts
 
 

@@ -105,8 +105,6 @@ class SRP(SE):
         inside = rows[:, None, :, None] & columns[:, None, None, :]
         return (x * inside).mean(dim=(2, 3)) * (height * width / side**2)
 
-    # The generator is an object that a compiled graph cannot hold: draw outside of it.
-    @torch.compiler.disable
     def _draw(self, batch_size: int) -> Tensor:
         return torch.rand(batch_size, 2, dtype=torch.float64, generator=self._generator)
 

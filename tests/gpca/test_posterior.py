@@ -43,18 +43,24 @@ def test_posterior_at_the_size_of_cub(maps: Callable[..., Tensor], separate_solv
     module = learned(200)
     module(x)
     assert module.mask is not None
-    np.testing.assert_allclose(module.mask[0], separate_solves(x[0].flatten(1).numpy()).mask, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        module.mask[0], separate_solves(x[0].flatten(1).numpy()).mask, rtol=0, atol=1e-11
+    )
 
 
 def test_condition_number_of_1e10(separate_solves: Callable) -> None:
     x = torch.full((1, 30, 3, 3), 5.0, dtype=torch.float64)
-    x[:, :20] += 1e-4 * torch.randn(1, 20, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    x[:, :20] += 1e-4 * torch.randn(
+        1, 20, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+    )
     K = gram(x.flatten(2), torch.ones(4, dtype=torch.float64)) + torch.eye(30, dtype=torch.float64) / 1e6
     assert 3e9 < np.linalg.cond(K[0].numpy()) < 3e10
     module = learned(30)
     module(x)
     assert module.mask is not None
-    np.testing.assert_allclose(module.mask[0], separate_solves(x[0].flatten(1).numpy()).mask, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(
+        module.mask[0], separate_solves(x[0].flatten(1).numpy()).mask, rtol=0, atol=1e-7
+    )
 
 
 def test_hand_gradient_equals_autograd_through_the_cholesky(maps: Callable[..., Tensor]) -> None:
