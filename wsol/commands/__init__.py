@@ -8,6 +8,7 @@ COMMANDS: tuple[str, ...] = (
     "demo",
     "data",
     "train",
+    "evaluate",
     "score",
     "localize",
     "export",

@@ -49,7 +49,7 @@ def threshold_table(results: Mapping[str, Mapping[str, Any]]) -> str:
 def summary_table(results: Mapping[str, Mapping[str, Any]]) -> str:
     """One line for each protocol: headline and maxima with 95 % intervals, the centre-box baseline."""
     rows = [
-        ["protocol", "top-1 loc", "GT-known", "MaxBoxAcc", "MaxBoxAccV2", "PxAP", "centre MBA", "centre V2"]
+        ["protocol", "top-1 loc", "GT-known", "MaxBoxAcc", "MaxBoxAccV2", "PxAP", "centre V1", "centre V2"]
     ]
     for name, result in results.items():
         centre = result["centre_box"]
