@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,3 +41,20 @@ def birds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     root = tmp_path_factory.mktemp("data") / "birds"
     return make_dataset(root, species=4, train=10, test=4, size=72, seed=0, progress=False)
+
+
+@pytest.fixture
+def wsol() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts `python -m wsol ...` in the repository with piped output; what still runs at the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: object, **settings: Any) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "wsol", *map(str, arguments)]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
+        started.append(subprocess.Popen(command, **{**pipes, **settings}))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()

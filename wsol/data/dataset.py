@@ -6,7 +6,7 @@ a new epoch number by other ways. Images stay uint8 until they are on the model'
 
 from __future__ import annotations
 
-import signal
+import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -206,4 +206,4 @@ def _settings(workers: int) -> dict[str, Any]:
 
 def _start_worker(worker: int) -> None:
     cv2.setNumThreads(0)  # workers are the parallelism
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which saves and ends them
+    os.setpgrp()  # Ctrl-C and torchrun signal the whole group: only the main process is to hear, save and end

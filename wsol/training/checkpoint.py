@@ -144,8 +144,9 @@ def _pack(state: State) -> bytes:
     def plain(value: Any, path: str) -> Any:
         if isinstance(value, torch.Tensor):
             # A copy of its own: safetensors takes neither shared memory nor strides.
-            tensors[path] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
-            return {_TENSOR: path}
+            name = f"{len(tensors)}{path}"  # numbered: a key may itself hold a slash
+            tensors[name] = value.detach().cpu().clone(memory_format=torch.contiguous_format)
+            return {_TENSOR: name}
         if isinstance(value, Mapping):
             if all(isinstance(k, str) and not k.startswith("$") for k in value):
                 return {k: plain(v, f"{path}/{k}") for k, v in value.items()}

@@ -30,6 +30,10 @@ class EpochSums:
     def __init__(self, sums: Mapping[str, float] | None = None, seconds: float = 0.0) -> None:
         self.sums: dict[str, float] = dict(sums or {})
         self._before = seconds
+        self.start_clock()
+
+    def start_clock(self) -> None:
+        """Time counts from now on, on top of what a resumed epoch had."""
         self._started = time.monotonic()
 
     def add(self, figures: Mapping[str, float]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Self
 
 from wsol.config import Config
@@ -73,10 +72,9 @@ class Run:
         self.ranks.on_main(write)
 
 
-def prepare(config: Config, run_dir: Path, resume: bool, ranks: Ranks) -> Run:
-    """Begin a run in `run_dir`, or continue the one that is there."""
+def prepare(config: Config, folder: RunFolder, resume: bool, ranks: Ranks) -> Run:
+    """Begin a run in the folder, or continue the one that is there."""
     t = config.train
-    folder = RunFolder(run_dir)
     log = RunLog(t.epochs, silent=not ranks.is_main)
     ranks.on_main(lambda: folder.claim(resume))
 
@@ -122,7 +120,7 @@ def prepare(config: Config, run_dir: Path, resume: bool, ranks: Ranks) -> Run:
     log.start(folder.tensorboard, progress.epoch)
     log.say(
         f"{words}: {len(samples)} training images, {sampler.steps} steps of {t.batch_size} in each of "
-        f"{t.epochs} epochs, lr {t.lr:g}, on {ranks.world} x {ranks.device}; run folder {run_dir}"
+        f"{t.epochs} epochs, lr {t.lr:g}, on {ranks.world} x {ranks.device}; run folder {folder.path}"
     )
     if state is not None:
         log.say(f"continuing after {progress.epoch} epochs and {progress.step} steps")

@@ -35,9 +35,11 @@ class StopSignal:
 
     @property
     def exit_code(self) -> int:
-        """128 + the signal's number, as shells report it: 143 for SIGTERM, 130 for Ctrl-C."""
-        assert self.number is not None
-        return 128 + self.number
+        """128 + the signal's number, as shells report it: 143 for SIGTERM, 130 for Ctrl-C.
+
+        A process that stops because another rank was signalled leaves as if by SIGTERM.
+        """
+        return 128 + (self.number or signal.SIGTERM)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         # A forked loader worker inherits this handler and shares the terminal's Ctrl-C: it just carries on

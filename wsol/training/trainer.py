@@ -10,6 +10,7 @@ from wsol.data.dataset import Batch
 from wsol.errors import TrainingDiverged
 from wsol.training.distributed import Ranks
 from wsol.training.log import EpochSums, to_csv
+from wsol.training.run_folder import RunFolder
 from wsol.training.schedules import make_schedule
 from wsol.training.setup import Run, prepare
 from wsol.training.signals import StopSignal
@@ -20,14 +21,24 @@ def train(config: Config, run_dir: Path, resume: bool, ranks: Ranks, stop: StopS
 
     Every rank of a run calls this. Raises WsolError; TrainingDiverged where the loss is no longer a number.
     """
-    run = prepare(config, run_dir, resume, ranks)
-    t, learner, progress, log = config.train, run.learner, run.progress, run.log
+    folder = RunFolder(run_dir)
+    try:
+        return go_through_epochs(prepare(config, folder, resume, ranks), stop)
+    finally:
+        folder.release()
+
+
+def go_through_epochs(run: Run, stop: StopSignal) -> int:
+    """The loop, from where the run stands."""
+    t, ranks = run.config.train, run.ranks
+    learner, progress, log = run.learner, run.progress, run.log
     steps = run.sampler.steps
     schedule = make_schedule(t.schedule, t.epochs, steps)
 
     for epoch in range(progress.epoch, t.epochs):
         learner.localizer.train()
         run.sampler.set_epoch(epoch, progress.step)
+        progress.sums.start_clock()
         with log.bar(epoch, steps * t.batch_size, progress.step * t.batch_size) as bar:
             for batch in run.loader:
                 rate = t.lr * schedule(epoch * steps + progress.step)
@@ -40,7 +51,9 @@ def train(config: Config, run_dir: Path, resume: bool, ranks: Ranks, stop: StopS
                     raise diverged(run, batch, figures["loss"], rate, norm)
                 learner.update()
                 progress.step += 1
-                progress.sums.add({**totals, "gradient_norm": norm * totals["images"]})
+                progress.sums.add(
+                    {**totals, "gradient_norm": norm * totals["images"]} if math.isfinite(norm) else totals
+                )
                 log.step(bar, progress.sums, rate, int(totals["images"]))
                 if stopping:
                     run.save()

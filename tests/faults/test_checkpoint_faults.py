@@ -1,0 +1,204 @@
+"""Damaged, malicious and half-written checkpoints; full disks."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from wsol.errors import CheckpointError
+from wsol.training.checkpoint import Checkpoints, load_checkpoint, save_checkpoint
+
+STATE = {"epoch": 3, "model": {"w": torch.arange(1000.0)}, "history": [{"loss": 0.5}]}
+
+
+@pytest.fixture(scope="module")
+def whole() -> bytes:
+    folder = Path(os.environ.get("TMPDIR", "/tmp"))
+    path = folder / f"wsol-test-{os.getpid()}.ckpt"
+    save_checkpoint(path, STATE)
+    content = path.read_bytes()
+    path.unlink()
+    return content
+
+
+@given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_flipped_bit_anywhere_is_found(whole: bytes, tmp_path: Path, place: float, bit: int) -> None:
+    damaged = bytearray(whole)
+    damaged[int(place * len(whole))] ^= 1 << bit
+    path = tmp_path / "c.ckpt"
+    path.write_bytes(damaged)
+    with pytest.raises(CheckpointError, match=r"c\.ckpt: (damaged|not a checkpoint)"):
+        load_checkpoint(path)
+
+
+@given(share=st.floats(0, 1, exclude_max=True))
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_file_cut_anywhere_is_found(whole: bytes, tmp_path: Path, share: float) -> None:
+    path = tmp_path / "c.ckpt"
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(CheckpointError, match=r"c\.ckpt: "):
+        load_checkpoint(path)
+
+
+def test_an_empty_and_a_missing_file_are_called_so(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    with pytest.raises(CheckpointError, match="is empty"):
+        load_checkpoint(tmp_path / "empty")
+    with pytest.raises(CheckpointError, match="No such file"):
+        load_checkpoint(tmp_path / "missing")
+
+
+class Malicious:
+    """Unpickling this creates a file."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Path.touch, (self.trace,))
+
+
+@pytest.mark.parametrize("dress", ["bare", "torch", "behind our header"])
+def test_a_malicious_pickle_is_refused_and_not_executed(tmp_path: Path, dress: str, whole: bytes) -> None:
+    trace = tmp_path / "executed"
+    path = tmp_path / "evil.ckpt"
+    if dress == "torch":
+        torch.save({"model": Malicious(trace)}, path)
+    else:
+        path.write_bytes((whole[:83] if dress != "bare" else b"") + pickle.dumps(Malicious(trace)))
+    with pytest.raises(CheckpointError):
+        load_checkpoint(path)
+    assert not trace.exists()
+    pickle.loads(pickle.dumps(Malicious(trace)))
+    assert trace.exists(), "the trap itself must work"
+
+
+def test_a_damaged_last_gives_way_to_the_previous_one(tmp_path: Path) -> None:
+    store = Checkpoints(tmp_path)
+    store.prepare()
+    for number in (1, 2):
+        store.save({"n": number})
+    store.last.write_bytes(store.last.read_bytes()[:-1])
+
+    fresh = Checkpoints(tmp_path)
+    said: list[str] = []
+    assert fresh.load_last(said.append) == {"n": 1}
+    assert len(said) == 1
+    assert "last.ckpt: damaged" in said[0]
+    assert "using previous.ckpt" in said[0]
+    # The next save must not push the damaged file over the good one.
+    fresh.save({"n": 3})
+    assert load_checkpoint(fresh.previous) == {"n": 1}
+    assert load_checkpoint(fresh.last) == {"n": 3}
+
+
+def test_two_damaged_checkpoints_are_an_error_that_names_both(tmp_path: Path) -> None:
+    store = Checkpoints(tmp_path)
+    store.prepare()
+    for number in (1, 2):
+        store.save({"n": number})
+    store.last.write_bytes(b"")
+    store.previous.write_bytes(b"x")
+    with pytest.raises(CheckpointError, match=r"last\.ckpt.*previous\.ckpt"):
+        Checkpoints(tmp_path).load_last(print)
+
+
+SAVE_FOR_EVER = """
+import os, sys, torch
+from pathlib import Path
+from wsol.training.checkpoint import Checkpoints
+
+for line in sys.stdin:                       # one child for each line: torch is imported only once
+    child = os.fork()
+    if child == 0:
+        store = Checkpoints(Path(sys.argv[1]))
+        store.prepare()
+        state = store.load_last(print)
+        n = state["n"] if state else 0
+        weights = torch.zeros(300_000)
+        while True:
+            n += 1
+            os.write(1, f"saving {n}\\n".encode())
+            store.save({"n": n, "w": weights + n})
+            os.write(1, f"saved {n}\\n".encode())
+    os.write(1, f"child {child}\\n".encode())
+    os.waitpid(child, 0)
+    os.write(1, b"over\\n")
+"""
+
+
+def test_thirty_kills_during_saves_lose_nothing(tmp_path: Path, repository: Path) -> None:
+    folder = tmp_path / "checkpoints"
+    draw = random.Random(0)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SAVE_FOR_EVER, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=repository,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    leftovers = 0
+    for _ in range(30):
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        child, begun, done, wanted = 0, 0, 0, draw.randint(1, 4)
+        for line in process.stdout:
+            word, _, number = line.strip().partition(" ")
+            if word == "over":
+                break
+            child = int(number) if word == "child" else child
+            begun = int(number) if word == "saving" else begun
+            done = int(number) if word == "saved" else done
+            if word == "saving" and child and wanted > 0:
+                wanted -= 1
+                if wanted == 0:
+                    # A save of 1.2 MB takes about 2 ms: the kill falls anywhere in it.
+                    os.sched_yield()
+                    _wait(draw.uniform(0, 0.003))
+                    os.kill(child, 9)
+        state = load_checkpoint(folder / "last.ckpt") if (folder / "last.ckpt").exists() else {"n": 0}
+        assert max(done, begun - 1) <= state["n"] <= begun, "one of the two newest"
+        if state["n"]:
+            assert torch.equal(state["w"], torch.full((300_000,), float(state["n"])))
+        leftovers += len(list(folder.glob("*.tmp")))
+    process.stdin.close()
+    assert process.wait(30) == 0
+    assert leftovers, "no kill fell into a save: the test shows nothing"
+    Checkpoints(folder).prepare()
+    assert not list(folder.glob("*.tmp"))
+
+
+def _wait(seconds: float) -> None:
+    import time
+
+    time.sleep(seconds)
+
+
+def test_a_full_disk_leaves_the_old_checkpoint(tmp_path: Path) -> None:
+    mount = tmp_path / "small"
+    mount.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", mount], capture_output=True).returncode:
+        pytest.skip("may not mount a small disk here; the whole command is tested with a file size limit")
+    try:
+        store = Checkpoints(mount)
+        store.prepare()
+        store.save({"n": 1, "w": torch.ones(50_000)})
+        with pytest.raises(CheckpointError, match=r"No space left on device; the former one is intact"):
+            store.save({"n": 2, "w": torch.ones(500_000)})
+        assert load_checkpoint(store.last)["n"] == 1
+        assert not list(mount.glob("*.tmp")), "the attempt must not keep the disk full"
+        store.save({"n": 3, "w": torch.ones(50_000)})
+    finally:
+        subprocess.run(["umount", mount], check=True)
