@@ -230,8 +230,8 @@ def _print(run: _Run, record: Mapping[str, Any]) -> None:
     print("\n* marks the kind of threshold that a protocol itself reports")
     if held:
         print(
-            f"held out: thresholds from {held['num_boxes']:,} boxes of {held['num_images']:,} training images "
-            f"({record['held_out_from']})"
+            f"held out: thresholds from {held['num_boxes']:,} boxes of {held['num_images']:,} training "
+            f"images ({record['held_out_from']})"
         )
     for kind in ("unreadable_images", "not_finite_maps", "constant_maps"):
         if record[kind]:
