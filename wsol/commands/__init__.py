@@ -10,6 +10,7 @@ COMMANDS: tuple[str, ...] = (
     "train",
     "evaluate",
     "score",
+    "visualize",
     "localize",
     "export",
     "list",

@@ -8,22 +8,19 @@ from pathlib import Path
 import pytest
 
 from wsol.records import Box
-from wsol.views.coco import Found, coco_dict
+from wsol.views.coco import coco_dict
+from wsol.views.found import Found
 
 
 def test_pycocotools_reads_what_was_written(tmp_path: Path) -> None:
     coco_module = pytest.importorskip("pycocotools.coco", reason="pycocotools is not installed")
-    found = [
-        [Found(1, 0.9, Box(1, 2, 30.5, 40)), Found(0, 0.1, Box(0, 0, 8, 8))],
-        [],
-        [Found(1, 0.5, Box(5, 5, 6, 6))],
-    ]
+    found = {
+        "a.jpg": ((40, 50), [Found(1, "crow", 0.9, Box(1, 2, 30.5, 40)), Found(0, "gull", 0.1, Box(0, 0, 8, 8))]),
+        "b.jpg": ((1, 1), []),
+        "c/d.png": ((9, 9), [Found(1, "crow", 0.5, Box(5, 5, 6, 6))]),
+    }
     path = tmp_path / "boxes.json"
-    path.write_text(
-        json.dumps(
-            coco_dict(["a.jpg", "b.jpg", "c/d.png"], [(40, 50), (1, 1), (9, 9)], found, ["gull", "crow"], "t")
-        )
-    )
+    path.write_text(json.dumps(coco_dict(found, ["gull", "crow"], "test")))
     coco = coco_module.COCO(str(path))
     assert sorted(coco.getImgIds()) == [1, 2, 3]
     assert [c["name"] for c in coco.loadCats(coco.getCatIds())] == ["gull", "crow"]
@@ -31,5 +28,5 @@ def test_pycocotools_reads_what_was_written(tmp_path: Path) -> None:
     assert best["bbox"] == [1, 2, 29.5, 38]
     assert best["area"] == pytest.approx(29.5 * 38)
     assert coco.loadImgs([3])[0]["file_name"] == "c/d.png"
-    results = coco.loadRes([{k: a[k] for k in ("image_id", "category_id", "bbox", "score")} for a in [best]])
+    results = coco.loadRes([{k: best[k] for k in ("image_id", "category_id", "bbox", "score")}])
     assert results.loadAnns(results.getAnnIds())[0]["score"] == 0.9
