@@ -1,0 +1,56 @@
+"""Student's t-tests as the paper makes them: from means and sample standard deviations over seeds.
+
+Two-sided. Against a method that was run again, two samples with equal variances:
+
+    t = (m1 - m2) / sqrt(s^2 (1/n1 + 1/n2)),  s^2 = ((n1 - 1) s1^2 + (n2 - 1) s2^2) / (n1 + n2 - 2)
+
+Against a published single figure m, one sample with n1 - 1 degrees of freedom: t = (m1 - m) / (s1 / sqrt(n1)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A figure over n runs: its mean and its sample standard deviation, NaN where a single run has none."""
+
+    mean: float
+    std: float
+    n: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Sample:
+        std = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+        return cls(float(np.mean(values)), std, len(values))
+
+
+def p_value(a: Sample, b: Sample) -> float | None:
+    """The two-sided p-value between two figures; None where neither has a deviation to judge by.
+
+    Where one of them is a single figure, it is taken as a published one: a one-sample test of the other.
+    """
+    if a.n < 2 and b.n < 2:
+        return None
+    if a.n < 2 or b.n < 2:
+        many, single = (a, b) if a.n > 1 else (b, a)
+        return _one_sample(many, single.mean)
+    if a.std == b.std == 0:
+        return 1.0 if a.mean == b.mean else 0.0
+    test = stats.ttest_ind_from_stats(a.mean, a.std, a.n, b.mean, b.std, b.n, equal_var=True)
+    return float(test.pvalue)
+
+
+def _one_sample(sample: Sample, figure: float) -> float:
+    if sample.std == 0:
+        return 1.0 if sample.mean == figure else 0.0
+    t = (sample.mean - figure) / (sample.std / math.sqrt(sample.n))
+    return float(2 * stats.t.sf(abs(t), sample.n - 1))
