@@ -9,23 +9,28 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup, escape
 
 WIDTH, HEIGHT = 380, 240
+TONES = 6  # colours that the page's style names
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 40
 
 
 @dataclass(frozen=True)
 class Series:
-    """A line: `tone` picks its colour (0...5, the run), `dashed` tells a second line of that colour apart."""
+    """A line: `tone` picks its colour (0...5), `dashed` tells a second line of that colour apart.
+
+    `listed`: whether the legend names it; a legend of many runs names each run once.
+    """
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     tone: int = 0
     dashed: bool = False
+    listed: bool = True
 
 
 def line_chart(
@@ -50,12 +55,11 @@ def line_chart(
     parts = [axes.grid(x_label, y_label)]
     for s in kept:
         points = " ".join(f"{axes.px(x):.1f},{axes.py(y):.1f}" for x, y in zip(s.x, s.y, strict=True))
-        style = f"line tone{s.tone}" + (" dashed" if s.dashed else "")
         if len(s.x) == 1:
-            parts.append(f'<circle class="dot tone{s.tone}" cx="{points.split(",")[0]}"')
-            parts.append(f' cy="{points.split(",")[1]}" r="3"/>')
+            x, y = points.split(",")
+            parts.append(f'<circle class="dot tone{s.tone % TONES}" cx="{x}" cy="{y}" r="3"/>')
         else:
-            parts.append(f'<polyline class="{style}" points="{points}"/>')
+            parts.append(f'<polyline class="{_style(s)}" points="{points}"/>')
     if cursor:
         parts.append(f'<line class="cursor" y1="{TOP}" y2="{HEIGHT - BOTTOM}" x1="-9" x2="-9"/>')
     parts.append(f'<line class="hover" y1="{TOP}" y2="{HEIGHT - BOTTOM}" x1="-9" x2="-9"/>')
@@ -65,17 +69,7 @@ def line_chart(
         "xLabel": x_label,
         "series": [{"name": s.name, "x": list(s.x), "y": list(s.y)} for s in kept],
     }
-    legend = "".join(
-        f'<li><svg viewBox="0 0 18 8" aria-hidden="true"><line class="line tone{s.tone}'
-        f'{" dashed" if s.dashed else ""}" x1="0" x2="18" y1="4" y2="4"/></svg>{escape(s.name)}</li>'
-        for s in kept
-    )
-    return Markup(
-        f'<figure class="chart"><figcaption>{escape(title)}</figcaption>'
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}" '
-        f'data-chart="{escape(json.dumps(data))}">{"".join(parts)}</svg>'
-        f'<ul class="legend">{legend}</ul></figure>'
-    )
+    return _figure(title, "".join(parts), kept, f' data-chart="{escape(json.dumps(data))}"')
 
 
 def histogram(title: str, edges: Sequence[float], counts: Sequence[Series], x_label: str) -> Markup:
@@ -95,17 +89,8 @@ def histogram(title: str, edges: Sequence[float], counts: Sequence[Series], x_la
                 f"L{axes.px(left):.1f},{axes.py(value):.1f}L{axes.px(right):.1f},{axes.py(value):.1f}"
             )
         path.append(f"L{axes.px(edges[-1]):.1f},{axes.py(0):.1f}Z")
-        parts.append(f'<path class="bars tone{s.tone}" d="{"".join(path)}"/>')
-    legend = "".join(
-        f'<li><svg viewBox="0 0 18 8" aria-hidden="true"><line class="line tone{s.tone}" x1="0" x2="18" '
-        f'y1="4" y2="4"/></svg>{escape(s.name)}</li>'
-        for s in counts
-    )
-    return Markup(
-        f'<figure class="chart"><figcaption>{escape(title)}</figcaption>'
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
-        f'<ul class="legend">{legend}</ul></figure>'
-    )
+        parts.append(f'<path class="bars tone{s.tone % TONES}" d="{"".join(path)}"/>')
+    return _figure(title, "".join(parts), counts)
 
 
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
@@ -153,9 +138,27 @@ class _Axes:
         return "".join(parts)
 
 
+def _figure(title: str, drawing: str, series: Sequence[Series], extra: str = "") -> Markup:
+    legend = "".join(
+        f'<li><svg viewBox="0 0 18 8" aria-hidden="true"><line class="{_style(s)}" x1="0" x2="18" y1="4" '
+        f'y2="4"/></svg>{escape(s.name)}</li>'
+        for s in series
+        if s.listed
+    )
+    return Markup(
+        f'<figure class="chart"><figcaption>{escape(title)}</figcaption>'
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}"{extra}>{drawing}</svg>'
+        f'<ul class="legend">{legend}</ul></figure>'
+    )
+
+
+def _style(s: Series) -> str:
+    return f"line tone{s.tone % TONES}" + (" dashed" if s.dashed else "")
+
+
 def _finite(s: Series) -> Series:
     pairs = [(x, y) for x, y in zip(s.x, s.y, strict=True) if math.isfinite(x) and math.isfinite(y)]
-    return Series(s.name, [p[0] for p in pairs], [p[1] for p in pairs], s.tone, s.dashed)
+    return replace(s, x=[p[0] for p in pairs], y=[p[1] for p in pairs])
 
 
 def _padded(low: float, high: float) -> tuple[float, float]:

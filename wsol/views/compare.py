@@ -18,22 +18,21 @@ from wsol.views.overlay import MAX_SIDE, Marked, draw_overlay
 from wsol.views.pick import pick_rows
 from wsol.views.results import Results
 
+TILE = 460  # longest side of a picture in the grid
+
 
 @dataclass(frozen=True)
 class Drawn:
-    """One image: its name, what is true of it, and a picture for each run."""
+    """One image: its name, its class, and for each run a picture and a smaller one for the grid."""
 
     name: str
     truth: str
     pictures: Sequence[Image.Image]
+    tiles: Sequence[Image.Image]
 
 
 def draw_picked(
-    results: Sequence[Results],
-    how: str,
-    num: int,
-    threshold: float | None = None,
-    largest: int = MAX_SIDE,
+    results: Sequence[Results], how: str, num: int, threshold: float | None = None
 ) -> Iterator[Drawn]:
     """The picked images, as the first run ranks them, with what every run found on its best class's map.
 
@@ -58,10 +57,11 @@ def draw_picked(
         except DataError:
             continue  # it was readable when the run was evaluated; the caller counts what comes
         truth = shown[int(first.predictions.labels[row])]
-        pictures = [
-            _draw(r, boxes, row, image, shown, largest) for r, boxes in zip(results, found, strict=True)
-        ]
-        yield Drawn(name, truth, pictures)
+        pictures, tiles = (
+            [_draw(r, boxes, row, image, shown, side) for r, boxes in zip(results, found, strict=True)]
+            for side in (MAX_SIDE, TILE)
+        )
+        yield Drawn(name, truth, pictures, tiles)
 
 
 def _draw(

@@ -89,7 +89,10 @@ class Results:
         return np.array(moved, dtype=np.float64)[back.reshape(-1)]
 
     def kinds(self, row: int, boxes: NDArray[np.int64], overlap: NDArray[np.float64]) -> NDArray[np.uint8]:
-        """(T,) what became of an image at each threshold, as indices into OUTCOMES; boxes of its true class."""
+        """(T,) what became of an image at each threshold, as indices into OUTCOMES.
+
+        boxes, overlap: (T, 4) and (T,) of the true class's map, in the protocol's frame.
+        """
         if self.predictions.unreadable(row):
             return np.full(len(boxes), OUTCOMES.index(UNREADABLE), np.uint8)
         right = bool(self.predictions.ranks[row] == 0)
