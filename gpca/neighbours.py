@@ -12,7 +12,7 @@ from torch import Tensor
 
 from gpca.posterior import (
     add_to_diagonal,
-    factor,
+    factor_,
     gram,
     leave_one_out,
     leave_one_out_weights,
@@ -115,7 +115,7 @@ class Windows:
         local = add_to_diagonal(local, (~inside).to(local.dtype))
 
         with torch.no_grad():
-            found, noise = factor(local, delta)
+            found, noise = factor_(local.clone(), delta)
         # The factor again with the noise that works: a failed try would leave NaN in the gradient.
         L, _ = torch.linalg.cholesky_ex(add_to_diagonal(local, noise[..., None]))
         unit = torch.zeros_like(local[..., :1])

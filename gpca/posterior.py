@@ -21,8 +21,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-#: Noise that may be added where 1/delta is too small for a Cholesky factor, as shares of the mean of diag K,
-#: tried in turn. The last is the bound: a sample that needs more gets NaN, never a wrong mask.
+#: Noise for a sample for which 1/delta is too small for a Cholesky factor, as shares of the mean of diag K,
+#: added in turn until it exists. Their sum is the bound: a sample that needs more gets NaN, not a wrong mask.
 JITTER = (1e-13, 1e-11, 1e-9, 1e-7, 1e-5, 1e-3)
 
 
@@ -36,34 +36,38 @@ def gram(x: Tensor, theta: Tensor) -> Tensor:
 def squared_distances(inner: Tensor) -> Tensor:
     """|x_i - x_j|^2 from the inner products x_i.x_j (..., C, C)."""
     norm = inner.diagonal(dim1=-2, dim2=-1)
-    distances = torch.add(norm[..., :, None] + norm[..., None, :], inner, alpha=-2)
-    return distances.clamp_min_(0)
+    return torch.mul(inner, -2).add_(norm[..., :, None]).add_(norm[..., None, :]).clamp_min_(0)
 
 
-def factor(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
+def factor_(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
     """Cholesky factor L of K + noise I, and the noise (...,) that each matrix of the batch needed.
 
-    The noise is 1/delta, plus the first share in `JITTER` with which the factor exists. Where even the
-    bound is not enough, or K holds NaN, L is NaN. Not differentiable: the jitter is a constant.
+    The noise is 1/delta, plus the shares in `JITTER` up to the first with which the factor exists. Where
+    even the bound is not enough, or K holds NaN, L is NaN. Overwrites K with K + noise I. Not
+    differentiable: the jitter is a constant.
     """
     diagonal = K.diagonal(dim1=-2, dim2=-1)
     scale = diagonal.mean(-1)
     noise = torch.full_like(scale, 1 / delta)
-    L, info = _cholesky(K, noise)
+    diagonal.add_(1 / delta)
+    L, info = _cholesky(K)
     failed = info > 0
     for share in JITTER:
         # A traced graph cannot branch on data: it takes every step, and `where` picks.
         if not torch.compiler.is_compiling() and not failed.any():
             return L, noise
-        noise = torch.where(failed, 1 / delta + share * scale, noise)
-        retried, info = _cholesky(K, noise)
+        more = torch.where(failed, share * scale, 0)
+        noise = noise + more
+        diagonal.add_(more[..., None])
+        retried, info = _cholesky(K)
         L = torch.where(failed[..., None, None], retried, L)
         failed = failed & (info > 0)
     return torch.where(failed[..., None, None], torch.nan, L), noise
 
 
-def _cholesky(K: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-    L, info = torch.linalg.cholesky_ex(add_to_diagonal(K, noise[..., None]))
+def _cholesky(M: Tensor) -> tuple[Tensor, Tensor]:
+    # The transpose of a symmetric matrix is the same matrix in the order that LAPACK wants.
+    L, info = torch.linalg.cholesky_ex(M.mT)
     return L, info
 
 
@@ -74,9 +78,9 @@ def add_to_diagonal(matrix: Tensor, values: Tensor) -> Tensor:
     return result
 
 
-def inverse(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
-    """P = (K + noise I)^-1 (..., C, C) and the noise (...,) of `factor`."""
-    L, noise = factor(K, delta)
+def inverse_(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
+    """P = (K + noise I)^-1 (..., C, C) and the noise (...,) of `factor_`, which overwrites K."""
+    L, noise = factor_(K, delta)
     identity = torch.eye(K.shape[-1], dtype=K.dtype, device=K.device).expand_as(L)
     # Faster on several cores than torch.cholesky_inverse, and no exception for a NaN factor.
     R = torch.linalg.solve_triangular(L, identity, upper=False)
@@ -101,7 +105,7 @@ def leave_one_out(x: Tensor, theta: Tensor, delta: float, mean: bool) -> tuple[T
 
 def leave_one_out_weights(x: Tensor, theta: Tensor, delta: float) -> Tensor:
     """The matrix a (N, C, C) itself: a[n, c, i] is what channel i contributes to c; its diagonal is 0."""
-    P, _ = inverse(gram(x.double(), theta), delta)
+    P, _ = inverse_(gram(x.double(), theta), delta)
     weights = -P / P.diagonal(dim1=-2, dim2=-1)[..., None]
     weights.diagonal(dim1=-2, dim2=-1).zero_()
     return weights
@@ -125,7 +129,7 @@ class _LeaveOneOut(torch.autograd.Function):
         G = X @ X.mT
         t0, t1, t2, t3 = theta.unbind()
         K = squared_distances(G).mul_(-t1).exp_().mul_(t0).add_(t2).addcmul_(t3, G)
-        P, noise = inverse(K, delta)
+        P, noise = inverse_(K, delta)
         w = P.diagonal(dim1=-2, dim2=-1).reciprocal()
         q = (P @ w[..., None]).squeeze(-1)
         ctx.save_for_backward(x, theta, G, P, w, q)
@@ -151,19 +155,18 @@ class _LeaveOneOut(torch.autograd.Function):
         gd = -(s * p + gB) * w**2
         pq = torch.stack((p, q), dim=-1)
         qp = torch.stack((q, p), dim=-2)
-        gK = torch.baddbmm(pq @ qp, P * gd[..., None, :], P, beta=-s / 2, alpha=-1)
+        gK = torch.bmm(P * gd[..., None, :], P).baddbmm_(pq, qp, beta=-1, alpha=-s / 2)
 
         D2 = squared_distances(G)
-        gK_E = torch.exp(-t1 * D2).mul_(gK)
+        W = torch.mul(D2, -t1).exp_().mul_(gK)  # gK o E
+        W_rows = W.sum(-1)
         gtheta = gx = None
         if ctx.needs_input_grad[1]:
-            gtheta = torch.stack(
-                (gK_E.sum(), -t0 * _inner(gK_E, D2), gK.sum(), _inner(gK, G)),
-            )
+            gtheta = torch.stack((W_rows.sum(), -t0 * _inner(W, D2), gK.sum(), _inner(gK, G)))
         if ctx.needs_input_grad[0]:
-            half_gG = gK.mul_(t3).addcmul_(2 * t0 * t1, gK_E)
-            half_gG.diagonal(dim1=-2, dim2=-1).addcmul_(-2 * t0 * t1, gK_E.sum(-1))
-            gx = torch.mul(half_gG @ x.double(), 2).to(x.dtype)
+            gG = gK.mul_(2 * t3).addcmul_(4 * t0 * t1, W)  # twice, for the 2 in gX
+            gG.diagonal(dim1=-2, dim2=-1).addcmul_(-4 * t0 * t1, W_rows)
+            gx = (gG @ x.double()).to(x.dtype)
         return gx, gtheta
 
 
@@ -184,4 +187,4 @@ class _NoSecondDerivative(torch.autograd.Function):
 
 
 def _inner(a: Tensor, b: Tensor) -> Tensor:
-    return torch.dot(a.flatten(), b.flatten())
+    return torch.dot(a.reshape(-1), b.reshape(-1))

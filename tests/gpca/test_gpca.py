@@ -305,6 +305,21 @@ def test_nan_in_one_sample_makes_its_whole_mask_nan(maps: Callable[..., Tensor])
     assert mask[0].isfinite().all()
 
 
+@pytest.mark.parametrize("variant", ["full", "local", "mha"])
+def test_an_exported_program_adds_jitter_and_keeps_nan_to_its_sample(
+    variant: Any, maps: Callable[..., Tensor]
+) -> None:
+    """Tracing cannot branch on data, so the exported program takes another path than eager mode does."""
+    x = maps("duplicate", channels=20, batch=3)
+    x[0] *= 3e3
+    x[1, 4] = torch.nan
+    module = GPCA(20, variant, delta=1e12).eval()
+    exported = torch.export.export(module, (torch.randn_like(x),)).module()(x)
+    assert exported[0].isfinite().all()
+    assert exported[1, 4].isnan().all()
+    torch.testing.assert_close(exported, module(x), rtol=0, atol=1e-9, equal_nan=True)
+
+
 # -- bad arguments -----------------------------------------------------------------------------------------
 
 
