@@ -47,12 +47,11 @@ def run(args: argparse.Namespace) -> None:
         raise ConfigError("--out is for one run; several write to a folder each")
     groups: dict[tuple[str, str, int], list[dict[str, float | None]]] = {}
     for path in args.run_dirs:
-        folder = path / "predictions" / "test-resize"
-        if not folder.is_dir():
-            raise RunFolderError(
-                f"{path}: no predictions of the resized test images; run `wsol evaluate {path}`"
-            )
-        predictions = Predictions(folder)
+        folders = [path / "predictions" / f"test-{view}" for view in ("resize", "crop")]
+        there = [folder for folder in folders if folder.is_dir()]
+        if not there:
+            raise RunFolderError(f"{path}: no predictions of test images; run `wsol evaluate {path}`")
+        predictions = Predictions(there[0])
         found = analyze_nll(predictions)
         groups.setdefault((*_names(path), len(predictions.classes)), []).append(found)
         out = args.out or path / "analysis"
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
         masks.write_csv(shown, out)
         masks.draw(shown, out, title=path.name)
         print(f"{path}: masks of {', '.join(shown.classes)}; wrote {out}")
-    print("\n" + _table(groups))
+    print("\n" + _table(groups), _published_table(), sep="\n\n")
 
 
 def _names(path: Path) -> tuple[str, str]:
@@ -132,6 +131,18 @@ def _table(groups: Mapping[tuple[str, str, int], Sequence[Mapping[str, float | N
             ]
         )
     return text_table(rows, left=2)
+
+
+def _published_table() -> str:
+    from wsol.scoring.published import published_nll
+    from wsol.scoring.tables import text_table
+
+    published = published_nll()
+    backbones = list(dict.fromkeys(backbone for _, backbone in published))
+    rows = [["paper, CUB-200-2011 (uniform: ln 200 = 5.2983)", *backbones]]
+    for method in dict.fromkeys(method for method, _ in published):
+        rows.append([method.upper(), *(_spread(published[method, b]) for b in backbones)])
+    return text_table(rows)
 
 
 def _spread(sample: Sample) -> str:

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
     if args.published:
         rows += published_rows(published_results(), {row.backbone for row in rows})
     rows = judge(rows, reference)
-    title = f"protocol {protocol}, in percent"
+    title = f"protocol {protocol}, in percent" if runs else "published results, in percent"
     if args.format == "png":
         path = args.out or Path("compare.png")
         draw(rows, path, title)

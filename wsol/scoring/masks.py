@@ -1,7 +1,7 @@
 """The distribution of attention masks, as the paper's figures show it.
 
-For a few classes: the mean mask of each channel over the class's test images, and a histogram of all mask values;
-for eight channels at equal intervals: a box plot over all test images. As numbers (CSV) and as pictures (PNG).
+For a few classes: the mean mask of each channel over the class's test images, and a histogram of all mask
+values; for eight channels at equal intervals: a box plot over all test images. As numbers and as pictures.
 """
 
 from __future__ import annotations

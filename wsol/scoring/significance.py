@@ -4,7 +4,7 @@ Two-sided. Against a method that was run again, two samples with equal variances
 
     t = (m1 - m2) / sqrt(s^2 (1/n1 + 1/n2)),  s^2 = ((n1 - 1) s1^2 + (n2 - 1) s2^2) / (n1 + n2 - 2)
 
-Against a published single figure m, one sample with n1 - 1 degrees of freedom: t = (m1 - m) / (s1 / sqrt(n1)).
+Against a published single figure m, one sample: t = (m1 - m) / (s1 / sqrt(n1)), n1 - 1 degrees of freedom.
 """
 
 from __future__ import annotations

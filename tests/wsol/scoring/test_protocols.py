@@ -1,0 +1,199 @@
+"""Each protocol by hand: the same map, and the box that each of them draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from wsol.data.transforms import View
+from wsol.errors import ConfigError
+from wsol.registry import PROTOCOLS
+from wsol.scoring.image import ImageScorer
+from wsol.scoring.protocols import Protocol, find_protocols, protocol_table
+from wsol.scoring.sweep import own_overlap, passes
+
+NAMES = ["gpca", "wsoleval-v1", "wsoleval-v2", "adl", "danet", "tscam", "bas"]
+SIDE = 32
+WHOLE = (0, 0, 31, 31)
+
+
+def box_of(name: str, score_map: NDArray[np.float64], threshold: float | None = None) -> tuple[int, ...]:
+    """The single box that a protocol draws at its fixed threshold, on an image of the map's own size."""
+    protocol = PROTOCOLS.create(name)
+    scorer = ImageScorer(score_map, (), (SIDE, SIDE), View(protocol.view, SIDE))
+    found = scorer.find(protocol, np.array([protocol.fixed if threshold is None else threshold]))
+    return tuple(found.boxes[0].tolist())
+
+
+def canvas() -> NDArray[np.float64]:
+    return np.zeros((SIDE, SIDE))
+
+
+def test_all_are_registered() -> None:
+    assert list(PROTOCOLS.entries()) == NAMES
+    assert [p.name for p in find_protocols(["all"])] == NAMES
+    assert sorted(p.name for p in find_protocols(["bas", "all", "bas"])) == sorted(NAMES)
+    with pytest.raises(ConfigError, match="unknown protocol 'wsoleval'"):
+        find_protocols(["wsoleval"])
+    with pytest.raises(ConfigError, match=r"unknown normalization 'min-max'.*minmax"):
+        find_protocols(["gpca"], "min-max")
+
+
+def test_the_table_names_every_protocol_and_how_they_differ() -> None:
+    table = protocol_table()
+    head = table.splitlines()[0].split()
+    assert head == NAMES
+    rows = [line.split("  ")[0].strip() for line in table.splitlines()[2:]]
+    assert len(rows) == len(set(rows)) >= 10
+    columns = {
+        p.name: tuple(getattr(p, f) for f in Protocol.__dataclass_fields__ if f not in ("name", "summary"))
+        for p in find_protocols(["all"])
+    }
+    assert len(set(columns.values())) == len(NAMES), "no two protocols are the same"
+
+
+def test_thresholds() -> None:
+    """A square of 1 in ever fainter frames: how far each protocol goes. x1 is x + width."""
+    graded = canvas()
+    for margin, value in ((4, 0.05), (6, 0.11), (8, 0.16), (10, 0.201), (12, 1.0)):
+        graded[margin : SIDE - margin, margin : SIDE - margin] = value
+
+    def square(margin: int) -> tuple[int, ...]:
+        return (margin, margin, SIDE - margin, SIDE - margin)
+
+    assert box_of("gpca", graded) == square(10)  # 0.201 > 0.2
+    assert box_of("wsoleval-v1", graded) == square(12)  # int(255 * 0.201) = 51 is not > int(0.2 * 255) = 51
+    assert box_of("wsoleval-v2", graded) == square(12)
+    assert box_of("adl", graded) == square(10)
+    assert box_of("danet", graded) == square(10)
+    assert box_of("tscam", graded) == square(6)  # 0.11 > 0.1
+    assert box_of("bas", graded) == square(8)  # 0.16 > 0.15
+
+
+def test_danet_takes_the_threshold_itself_as_foreground() -> None:
+    """A value of exactly 0.2: `>= 0.2` for danet, `> 0.2` for the others with that threshold."""
+    exact = canvas()
+    exact[4:28, 4:28] = 0.2
+    exact[12:20, 12:20] = 1
+    assert box_of("danet", exact) == (4, 4, 28, 28)
+    assert box_of("gpca", exact) == box_of("adl", exact) == (12, 12, 20, 20)
+
+
+def test_largest_component_and_largest_contour() -> None:
+    """A thin ring encloses more (contour area 81) but has fewer pixels (36) than the solid square (49)."""
+    both = canvas()
+    both[2:12, 2:12] = 1
+    both[3:11, 3:11] = 0
+    both[20:27, 20:27] = 1
+    ring, square, around_all = (2, 2, 12, 12), (20, 20, 27, 27), (2, 2, 27, 27)
+    assert box_of("gpca", both) == box_of("bas", both) == square
+    for name in ("wsoleval-v1", "wsoleval-v2", "adl", "tscam"):
+        assert box_of(name, both) == ring
+    assert box_of("danet", both) == around_all
+
+
+@pytest.mark.parametrize("raw", [canvas(), canvas() + 0.5, canvas() - 3, canvas() * np.nan])
+def test_no_foreground(raw: NDArray[np.float64]) -> None:
+    """A constant map and a map of NaN: each protocol's own box."""
+    for name in ("gpca", "bas"):
+        assert box_of(name, raw) == WHOLE
+    for name in ("wsoleval-v1", "wsoleval-v2", "danet"):
+        assert box_of(name, raw) == (0, 0, 0, 0)
+    for name in ("adl", "tscam"):
+        assert box_of(name, raw) == (0, 0, 1, 1)
+
+
+def test_a_constant_map_that_is_scored_as_it_is() -> None:
+    """wsoleval has no rule for it, so all of it is foreground; the others' own no-foreground box."""
+    for name, expected in (
+        ("wsoleval-v1", WHOLE),
+        ("adl", (0, 0, 1, 1)),
+        ("danet", (0, 0, 0, 0)),
+        ("gpca", WHOLE),
+    ):
+        protocol = PROTOCOLS.create(name).with_normalization("none")
+        found = ImageScorer(canvas() + 0.5, (), (SIDE, SIDE), View(protocol.view, SIDE)).find(
+            protocol, np.array([0.2])
+        )
+        assert tuple(found.boxes[0].tolist()) == expected
+        assert found.empty[0] == (name != "wsoleval-v1")
+
+
+def test_a_hit_at_exactly_one_half() -> None:
+    """Box 0..9 of area 100 in a truth of 20 x 10 = 200: IoU 0.5, counted by the +1 convention."""
+    expected = {  # GT-known, top-k
+        "gpca": (True, True),
+        "wsoleval-v1": (True, True),
+        "wsoleval-v2": (True, True),
+        "danet": (False, False),
+        "tscam": (True, False),
+    }
+    corner = canvas()
+    corner[:9, :9] = 1
+    for name, (known, top) in expected.items():
+        protocol = PROTOCOLS.create(name)
+        found = ImageScorer(corner, [(0, 0, 19, 9)], (SIDE, SIDE), View("resize", SIDE)).find(
+            protocol, np.array([0.3])
+        )
+        overlap = own_overlap(protocol, found.single, found.best)
+        assert overlap[0] == 0.5
+        assert passes(overlap, 0.5, protocol.strict_known)[0] == known, name
+        assert passes(overlap, 0.5, protocol.strict_top)[0] == top, name
+    assert PROTOCOLS.create("bas").strict_known
+    assert PROTOCOLS.create("bas").strict_top
+    assert not PROTOCOLS.create("adl").strict_top
+
+
+def test_v2_counts_the_best_contour() -> None:
+    two = canvas()
+    two[2:20, 2:20] = 1
+    two[24:28, 24:28] = 0.9
+    scorer = ImageScorer(two, [(24, 24, 28, 28)], (SIDE, SIDE), View("resize", SIDE))
+    found = {n: scorer.find(PROTOCOLS.create(n), np.array([0.2])) for n in ("wsoleval-v1", "wsoleval-v2")}
+    own = {n: own_overlap(PROTOCOLS.create(n), f.single, f.best)[0] for n, f in found.items()}
+    assert own == {"wsoleval-v1": 0.0, "wsoleval-v2": 1.0}
+
+
+def test_order_of_resizing_and_normalising() -> None:
+    """A raw column of 1 among 0, four times enlarged: 0.125 0.375 0.625 0.875 0.875 ... on its flanks.
+
+    Normalised first, 0.125 stays 0.125; normalised afterwards it becomes 0.125 / 0.875 = 0.143. At a
+    threshold of 0.13 the latter's box is one pixel wider on either side.
+    """
+    raw = np.zeros((8, 8))
+    raw[:, 3] = 1
+    assert box_of("bas", raw, 0.13) == (11, 0, 17, 31)
+    assert box_of("adl", raw, 0.13) == (10, 0, 18, 31)
+    assert box_of("gpca", raw, 0.13) == (10, 0, 18, 31)
+    assert box_of("danet", raw, 0.13) == (11, 0, 17, 31)
+
+
+def test_bicubic_and_bilinear() -> None:
+    """A raw column of 1, four times enlarged, 3.5 pixels from its centre (0.875 of a raw pixel).
+
+    Linear: 0.125, with a largest value of 0.875: 0.143 after min-max. Cubic (a = -0.75): 0.1147, between a
+    smallest of -0.1099 and a largest of 0.9673: 0.209. At 0.19 the cubic box is one pixel wider on each side.
+    """
+    raw = np.zeros((8, 8))
+    raw[:, 3] = 1
+    assert box_of("gpca", raw, 0.19) == (11, 0, 17, 31)
+    assert box_of("wsoleval-v1", raw, 0.19) == (10, 0, 18, 31)
+
+
+def test_danet_draws_in_the_original_image() -> None:
+    raw = np.zeros((8, 8))
+    raw[2:4, 2:4] = 1
+    protocol = PROTOCOLS.create("danet")
+    found = ImageScorer(raw, (), (80, 40), View("resize", SIDE)).find(protocol, np.array([0.5]))
+    assert tuple(found.boxes[0].tolist()) == (20, 10, 40, 20)
+
+
+@pytest.mark.parametrize("name", ["adl", "bas"])
+def test_crop_protocols_see_the_centre(name: str) -> None:
+    """256 to 224: 16 pixels go on every side, and a truth box moves by them."""
+    protocol = PROTOCOLS.create(name)
+    score_map = np.zeros((224, 224))
+    score_map[:112, :112] = 1
+    scorer = ImageScorer(score_map, [(16, 16, 128, 128)], (256, 256), View("crop", 224))
+    assert scorer.find(protocol, np.array([0.2])).single[0] == 1.0
