@@ -15,8 +15,8 @@ examples:
   wsol report runs/demo                           writes runs/demo/report.html
   wsol report runs/gpca runs/se runs/cam --out compare.html
 
-Reads what `wsol evaluate` left in the run folders; no model is loaded. Several runs must have been evaluated by
-the same protocol on the same images.
+Reads what `wsol evaluate` left in the run folders; no model is loaded. Several runs must have been evaluated
+by the same protocol on the same images.
 """
 
 

@@ -40,8 +40,12 @@ def line_chart(
     y_label: str,
     y_range: tuple[float, float] | None = None,
     cursor: bool = False,
+    whole: bool = False,
 ) -> Markup:
-    """A chart of lines; points that are no numbers are left out. '' where nothing is left to draw."""
+    """A chart of lines; points that are no numbers are left out. '' where nothing is left to draw.
+
+    cursor: a line that the page's slider moves. whole: x counts something, as epochs do.
+    """
     kept = [_finite(s) for s in series]
     kept = [s for s in kept if s.x]
     if not kept:
@@ -52,7 +56,7 @@ def line_chart(
     if y_range is None:
         y_range = _padded(min(min(s.y) for s in kept), max(max(s.y) for s in kept))
     axes = _Axes(x_range, y_range)
-    parts = [axes.grid(x_label, y_label)]
+    parts = [axes.grid(x_label, y_label, 1 if whole else 0)]
     for s in kept:
         points = " ".join(f"{axes.px(x):.1f},{axes.py(y):.1f}" for x, y in zip(s.x, s.y, strict=True))
         if len(s.x) == 1:
@@ -93,11 +97,11 @@ def histogram(title: str, edges: Sequence[float], counts: Sequence[Series], x_la
     return _figure(title, "".join(parts), counts)
 
 
-def ticks(low: float, high: float, about: int = 5) -> list[float]:
-    """Round numbers that cover [low, high]: steps of 1, 2 or 5 times a power of ten."""
+def ticks(low: float, high: float, about: int = 5, least: float = 0) -> list[float]:
+    """Round numbers that cover [low, high]: steps of 1, 2 or 5 times a power of ten, at least `least`."""
     if not high > low:
         return [low]
-    rough = (high - low) / about
+    rough = max((high - low) / about, least)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
@@ -115,13 +119,13 @@ class _Axes:
     def py(self, y: float) -> float:
         return HEIGHT - BOTTOM - (y - self.y[0]) / (self.y[1] - self.y[0]) * (HEIGHT - TOP - BOTTOM)
 
-    def grid(self, x_label: str, y_label: str) -> str:
+    def grid(self, x_label: str, y_label: str, least: float = 0) -> str:
         parts = []
         for v in ticks(*self.y):
             y = f"{self.py(v):.1f}"
             parts.append(f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>')
             parts.append(f'<text class="tick" x="{LEFT - 6}" y="{y}" dy="4" text-anchor="end">{v:g}</text>')
-        for v in ticks(*self.x, about=6):
+        for v in ticks(*self.x, about=6, least=least):
             x = f"{self.px(v):.1f}"
             parts.append(
                 f'<text class="tick" x="{x}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{v:g}</text>'

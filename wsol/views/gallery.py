@@ -84,7 +84,7 @@ class GalleryRun:
             },
             "predicted": self.predicted.tolist(),
             "kind": base64_of(self.kinds),
-            "live": [{"label": name, "values": [round(v, 2) for v in values]} for name, values in self.live],
+            "live": [{"label": name, "values": [f"{v:.1f}" for v in values]} for name, values in self.live],
         }
 
 

@@ -31,7 +31,7 @@ METRICS = {
 WORDS = {
     "top1_loc": "Top-1 localization",
     "top5_loc": "Top-5 localization",
-    "gt_known_loc": "GT-known localization",
+    "gt_known_loc": "GT-known loc.",
     "max_box_acc": "MaxBoxAcc",
     "max_box_acc_v2": "MaxBoxAccV2",
     "top1_cls": "Top-1 classification",
@@ -48,10 +48,10 @@ def headline_cards(results: Results) -> list[Card]:
             notes = []
             if key in results.scores.get("intervals", {}):
                 low, high = results.scores["intervals"][key]
-                notes.append(f"{low:.1f} to {high:.1f}")
+                notes.append(f"95 % in {low:.1f} to {high:.1f}")
             if key in centre:
                 notes.append(f"centre box {centre[key]:.1f}")
-            cards.append(Card(label, f"{results.scores[key]:.1f}", " · ".join(notes)))
+            cards.append(Card(label, f"{results.scores[key]:.1f}", "\n".join(notes)))
     return cards
 
 
@@ -149,8 +149,8 @@ def learning_charts(results: Sequence[Results]) -> list[Markup]:
             shares.append(replace(held_out, dashed=True, listed=False))
         title = "Training top-1 cls; held-out top-1 loc dashed"
     charts = [
-        line_chart("Training loss", losses, "epoch", "loss"),
-        line_chart(title, shares, "epoch", "%", (0, 100)),
+        line_chart("Training loss", losses, "epoch", "loss", whole=True),
+        line_chart(title, shares, "epoch", "%", (0, 100), whole=True),
     ]
     return [chart for chart in charts if chart]
 

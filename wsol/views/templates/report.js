@@ -98,10 +98,9 @@
       const line = make("div", {class: "verdict"}, panel);
       const right = run.predicted[i] === images.label[i];
       const said = state.which === "top" ? run.predicted[i] : images.label[i];
-      const text = make("span", {}, line);
-      if (runs.length > 1) make("span", {class: "run", text: `${run.name}  `}, text);
-      make("span", {class: right || state.which === "true" ? "" : "wrong", text: classes[said] ?? "unread"}, text);
-      make("span", {class: "run", text: `  ${(run.score[state.which][i] * 100).toFixed(0)}%`}, text);
+      if (runs.length > 1) make("span", {class: "run", text: run.name}, line);
+      make("span", {class: right || state.which === "true" ? "" : "wrong", text: classes[said] ?? "unread"}, line);
+      make("span", {class: "score", text: `${(run.score[state.which][i] * 100).toFixed(0)}%`}, line);
       const mark = make("b", {}, line);
       updates.push((t) => {
         setRect(found, boxAt(run, i, t));
@@ -115,7 +114,8 @@
 
   // ---- the gallery: every card has its place, only those near the window are filled ---------------------------
   const grid = byId("grid");
-  grid.style.setProperty("--card-width", `${runs.length === 1 ? 210 : Math.max(150 * runs.length, 240)}px`);
+  if (runs.length === 1) grid.classList.add("one-run");
+  else grid.style.setProperty("--card-width", `${165 * runs.length}px`);
   const cards = images.name.map((name, i) => {
     const item = make("li", {"data-index": i}, grid);
     return {item, update: null};
@@ -193,7 +193,7 @@
       run.live.forEach((figure, k) => {
         if (k) line.append(" · ");
         line.append(`${figure.label} `);
-        make("b", {text: figure.values[state.t].toFixed(1)}, line);
+        make("b", {text: figure.values[state.t]}, line);
       });
       return line;
     }));
