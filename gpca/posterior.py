@@ -120,7 +120,7 @@ class _LeaveOneOut(torch.autograd.Function):
         g t0 = <gK, E>   g t1 = -t0 <gK, E o D2>   g t2 = sum gK   g t3 = <gK, G>
         gD = -t0 t1 gK o E            gG = t3 gK - 2 gD + 2 diag(rowsum gD)        gX = 2 gG X
 
-    Only P and G are kept, E and D2 are made again: half the memory of autograd through the Cholesky.
+    Only P and G are kept, E and D2 are made again: a third of the memory of autograd through the Cholesky.
     """
 
     @staticmethod

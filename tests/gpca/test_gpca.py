@@ -246,6 +246,19 @@ def test_values_and_gradients_are_finite(
         assert parameter.grad.isfinite().all()
 
 
+@pytest.mark.parametrize("theta", [(1, 64, 0, 0), (1, 1e6, 0, 0), (0, 1, 1, 0), (0, 1, 0, 1)], ids=str)
+@pytest.mark.parametrize("kind", HARD)
+def test_any_fixed_theta_is_finite_on_large_maps(kind: str, theta: tuple[float, ...]) -> None:
+    """Without the linear term rounding of the distances is large against diag K."""
+    x = hard_maps(kind, 1e3).requires_grad_()
+    module = GPCA(x.shape[1], "fixed", theta=theta)
+    module(x).sum().backward()
+    assert module.mask is not None
+    assert module.mask.isfinite().all()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e2])
 def test_autocast_around_a_model_changes_nothing_inside(
