@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import shlex
 import time
 from pathlib import Path
@@ -20,7 +21,9 @@ CONFIG = Path(__file__).resolve().parents[2] / "configs" / "demo.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="where everything goes (default: demo)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("demo"), help="where everything goes (default: demo)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,6 +32,10 @@ def run(args: argparse.Namespace) -> int:
 
     if not CONFIG.is_file():
         raise ConfigError(f"the demo needs {CONFIG}, which is part of the repository: run it from a clone")
+    if (args.out / "run").exists():
+        raise RunFolderError(
+            f"{args.out / 'run'} is from an earlier demo: remove it, or choose another --out"
+        )
     started = time.monotonic()
     for command in steps(args.out):
         print(f"\n$ wsol {shlex.join(command)}", flush=True)
@@ -36,22 +43,40 @@ def run(args: argparse.Namespace) -> int:
         if code:
             return code
     print(f"\nthe demo took {time.monotonic() - started:.0f} s; look at:")
-    for path, what in results(args.out):
-        print(f"  {path}   {what}")
+    for path, what in results(args.out, run_dir):
+        print(f"  {path!s:<32}{what}")
     return 0
 
 
-def steps(out: Path) -> list[list[str]]:
+def free_folder(path: Path) -> Path:
+    """`path`, or `path-2`, `path-3`, ...: what an earlier demo made stays."""
+    numbers = itertools.count(2)
+    candidate = path
+    while candidate.exists():
+        candidate = path.with_name(f"{path.name}-{next(numbers)}")
+    return candidate
+
+
+def steps(out: Path, run_dir: Path) -> list[list[str]]:
     """The commands of the demo, in order. Birds that an earlier demo painted are kept."""
-    birds, run_dir = str(out / "birds"), str(out / "run")
+    birds, run = str(out / "birds"), str(run_dir)
     paint = [] if (out / "birds").exists() else [["data", "synth", birds]]
     return [
         *paint,
         ["data", "check", birds],
         ["data", "info", birds, "--out", str(out / "birds.png")],
+        ["train", str(CONFIG), "--set", f"data.root={birds}", "--run-dir", run],
+        ["evaluate", run, "--protocol", "all"],
+        ["visualize", run, "--pick", "random", "--num", "12"],
+        ["report", run],
     ]
 
 
-def results(out: Path) -> list[tuple[Path, str]]:
+def results(out: Path, run_dir: Path) -> list[tuple[Path, str]]:
     """What the demo leaves to look at."""
-    return [(out / "birds.png", "the painted birds with their boxes")]
+    return [
+        (out / "birds.png", "the painted birds with their true boxes"),
+        (run_dir / "curves.png", "the training"),
+        (run_dir / "overlays" / "grid.png", "found (blue) and true (red) boxes on test images"),
+        (run_dir / "report.html", "everything, in a browser"),
+    ]
