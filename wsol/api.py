@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from wsol.data.image import read_image
 from wsol.data.transforms import View
 from wsol.errors import ConfigError
 from wsol.registry import suggest
@@ -28,7 +29,7 @@ from wsol.scoring.protocols import Protocol, find_protocols
 from wsol.training.run_folder import LoadedRun, load_run
 from wsol.views.found import Found, Localization
 from wsol.views.names import display_names
-from wsol.views.photos import read_photo
+from wsol.views.photos import quiet_decoder
 from wsol.views.results import default_threshold
 
 if TYPE_CHECKING:
@@ -124,7 +125,8 @@ def finder_of(run: LoadedRun, threshold: float | None = None) -> Finder:
 def as_array(photo: Any) -> NDArray[np.uint8]:
     """A photo as (H, W, 3) uint8 RGB."""
     if isinstance(photo, (str, Path)):
-        return read_photo(Path(photo))
+        with quiet_decoder():
+            return read_image(photo)
     if isinstance(photo, Image.Image):
         return np.asarray(photo.convert("RGB"))
     array = np.asarray(photo)

@@ -22,8 +22,6 @@ Writes one PNG for each image, and grid.png with all of them: with several runs 
 one column for each run. The first run picks the images.
 """
 
-TILE = 460  # longest side of a picture in the grid
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_dir", type=Path, metavar="RUN", help="run folder that was evaluated")
@@ -72,9 +70,7 @@ def run(args: argparse.Namespace) -> None:
         single = draw_grid([one.pictures], [r.name for r in results]) if several else one.pictures[0]
         single.save(path)
         written.append(path)
-        for picture in one.pictures:
-            picture.thumbnail((TILE, TILE))
-        tiles.append(one.pictures)
+        tiles.append(one.tiles)
         captions.append(f"{one.truth}   {one.name}")
     if not written:
         raise DataError(f"{args.run_dir}: no image fits --pick {args.pick}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -50,18 +51,25 @@ def list_photos(arguments: Sequence[Path]) -> dict[str, Path]:
     return photos
 
 
-def read_photo(path: Path) -> NDArray[np.uint8]:
-    """The photo by the one decoder. A large picture is fine here, so Pillow need not warn of it."""
+@contextlib.contextmanager
+def quiet_decoder() -> Iterator[None]:
+    """Without Pillow's warnings: a large photo is fine here, and a damaged one raises an error of its own.
+
+    Filters belong to the whole process, so this stands around threads that read, not inside them.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-        return read_image(path)
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        yield
 
 
 def batch_photos(photos: Mapping[str, Path]) -> Iterator[dict[str, Path]]:
     """The photos in batches that fit into memory: at most BATCH of them and about MEGAPIXELS in all."""
     batch: dict[str, Path] = {}
     pixels = 0
-    for (name, path), size in zip(photos.items(), image_sizes(photos.values()), strict=True):
+    with quiet_decoder():
+        sizes = image_sizes(photos.values())
+    for (name, path), size in zip(photos.items(), sizes, strict=True):
         more = size[0] * size[1] if size else 0
         if batch and (len(batch) == BATCH or pixels + more > MEGAPIXELS * 1_000_000):
             yield batch
@@ -77,12 +85,14 @@ def read_photos(photos: Mapping[str, Path]) -> tuple[dict[str, NDArray[np.uint8]
 
     def read(path: Path) -> NDArray[np.uint8] | DataError:
         try:
-            return read_photo(path)
+            return read_image(path)
         except DataError as error:
             return error
 
+    with quiet_decoder():
+        results = list(in_threads(read, photos.values()))
     images, errors = {}, {}
-    for name, result in zip(photos, in_threads(read, photos.values()), strict=True):
+    for name, result in zip(photos, results, strict=True):
         if isinstance(result, DataError):
             errors[name] = str(result)
         else:

@@ -15,7 +15,10 @@ from wsol.views.found import Found
 def test_pycocotools_reads_what_was_written(tmp_path: Path) -> None:
     coco_module = pytest.importorskip("pycocotools.coco", reason="pycocotools is not installed")
     found = {
-        "a.jpg": ((40, 50), [Found(1, "crow", 0.9, Box(1, 2, 30.5, 40)), Found(0, "gull", 0.1, Box(0, 0, 8, 8))]),
+        "a.jpg": (
+            (40, 50),
+            [Found(1, "crow", 0.9, Box(1, 2, 30.5, 40)), Found(0, "gull", 0.1, Box(0, 0, 8, 8))],
+        ),
         "b.jpg": ((1, 1), []),
         "c/d.png": ((9, 9), [Found(1, "crow", 0.5, Box(5, 5, 6, 6))]),
     }

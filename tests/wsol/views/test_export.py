@@ -1,4 +1,4 @@
-"""Exported files give what the localizer gives, at any batch size; verified by the libraries that run them."""
+"""Exported files give what the localizer gives, at any batch size, by the libraries that run them."""
 
 from __future__ import annotations
 

@@ -182,11 +182,11 @@
   }
 
   // ---- the threshold -----------------------------------------------------------------------------------------
-  const slider = byId("threshold");
+  const slider = byId("threshold"), second = byId("large-threshold");
   function showThreshold() {
     const value = thresholds[state.t].toFixed(2);
-    byId("threshold-value").textContent = value;
-    slider.setAttribute("aria-valuetext", value);
+    for (const id of ["threshold-value", "large-value"]) byId(id).textContent = value;
+    for (const input of [slider, second]) input.setAttribute("aria-valuetext", value);
     byId("live").replaceChildren(...runs.map((run) => {
       const line = make("span");
       if (runs.length > 1) line.append(`${run.name}: `);
@@ -209,11 +209,12 @@
   let frame = 0, enlarged = null;
   function moveTo(t) {
     state.t = Math.min(Math.max(t, 0), T - 1);
-    slider.value = state.t;
+    slider.value = second.value = state.t;
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(showThreshold);
   }
   slider.addEventListener("input", () => moveTo(Number(slider.value)));
+  second.addEventListener("input", () => moveTo(Number(second.value)));
   slider.addEventListener("change", arrange);  // sorted anew when the slider rests: cards must not flee while it moves
   byId("reset").addEventListener("click", () => { moveTo(data.start); arrange(); });
 
@@ -250,11 +251,14 @@
     byId("large-name").textContent = images.name[i];
     byId("large-place").textContent = `${at + 1} / ${state.order.length}`;
     byId("large-body").replaceChildren();
-    enlarged = drawPanels(byId("large-body"), i);
+    const draw = drawPanels(byId("large-body"), i);
+    enlarged = (t) => {
+      draw(t);
+      const told = runs.map((run) => (runs.length > 1 ? `${run.name}: ` : "") + kinds[kindAt(run, i, t)]);
+      byId("large-told").textContent = `True class ${classes[images.label[i]]} (red box), ` +
+        `${images.width[i]} × ${images.height[i]} pixels. Outcome: ${told.join(", ")}.`;
+    };
     enlarged(state.t);
-    const told = runs.map((run) => (runs.length > 1 ? `${run.name}: ` : "") + kinds[kindAt(run, i, state.t)]);
-    byId("large-foot").textContent = `True class ${classes[images.label[i]]} (red box). ` +
-      `${images.width[i]} × ${images.height[i]} pixels. Outcome: ${told.join(", ")}.`;
     if (!dialog.open) dialog.showModal();
   }
   grid.addEventListener("click", (event) => {
@@ -270,11 +274,17 @@
     focusCard((item ? state.order.indexOf(Number(item.dataset.index)) : state.place) + step);
   });
   dialog.addEventListener("keydown", (event) => {
+    if (event.target === second) return;  // there the arrows move the threshold
     if (event.key === "ArrowLeft") enlarge(state.place - 1);
     if (event.key === "ArrowRight") enlarge(state.place + 1);
   });
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
-  dialog.addEventListener("close", () => { enlarged = null; focusCard(state.place); });
+  dialog.addEventListener("close", () => {
+    const i = state.order[state.place];
+    enlarged = null;
+    arrange();  // the threshold may have moved
+    focusCard(Math.max(state.order.indexOf(i), 0));
+  });
   byId("previous").addEventListener("click", () => enlarge(state.place - 1));
   byId("next").addEventListener("click", () => enlarge(state.place + 1));
   byId("close").addEventListener("click", () => dialog.close());
