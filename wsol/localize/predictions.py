@@ -134,8 +134,8 @@ class PredictionsWriter:
     def finish(self) -> Predictions:
         """Make the folder visible under its own name; every row must be there."""
         num = len(self.header.names)
-        written = np.load(self.partial / "flags.npy") & Flag.WRITTEN if num else np.zeros(0)
-        missing = num - np.count_nonzero(written)
+        flags = self.partial / "flags.npy"
+        missing = num - (np.count_nonzero(np.load(flags) & Flag.WRITTEN) if flags.exists() else 0)
         if missing:
             raise DataError(f"{self.partial}: {missing} of {num} images were not predicted")
         if self.folder.exists():
@@ -268,7 +268,7 @@ class Predictions:
         path = self.folder / f"{name}.npy"
         try:
             return cast(NDArray[Any], np.load(path, mmap_mode="r"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise DataError(f"{path}: damaged predictions ({error}); run `wsol evaluate` again") from None
 
 

@@ -19,10 +19,10 @@ def intervals(hits: NDArray[np.bool_], seed: int = 0, draws: int = DRAWS) -> NDA
     num, columns = hits.shape
     rng = np.random.default_rng(seed)
     means = np.empty((draws, columns))
-    values = hits.astype(np.float32)
+    values = hits.astype(np.float64)
     for start in range(0, draws, _BLOCK):
         stop = min(start + _BLOCK, draws)
-        weights = rng.multinomial(num, np.full(num, 1 / num), size=stop - start).astype(np.float32)
+        weights = rng.multinomial(num, np.full(num, 1 / num), size=stop - start)
         means[start:stop] = weights @ values / num
     tail = (1 - LEVEL) / 2
     return np.quantile(means, [tail, 1 - tail], axis=0)

@@ -117,7 +117,8 @@ def _figures(
             own = {n.partition(" ")[2]: n for n in names if n.startswith(f"{kind} ")}
             at[kind] = {"threshold": picked[kind]} | {short: means[n] for short, n in own.items()}
             at[kind]["intervals"] = {short: spans[n] for short, n in own.items()}
-    headline = {k: v for k, v in at[p.headline].items() if not k.startswith("box_acc")}
+    shown = ("threshold", "top1_loc", "top5_loc", "gt_known_loc")
+    headline = {k: v for k, v in at[p.headline].items() if k in shown}
     whole = {"top1_cls", "top5_cls", "max_box_acc"} & set(names)
     result: dict[str, Any] = {
         "protocol": p.name,
@@ -125,10 +126,10 @@ def _figures(
         "view": p.view,
         "normalize": p.recipe.normalize,
         "threshold_kind": p.headline,
-        **{k: v for k, v in headline.items() if k != "intervals"},
+        **headline,
         **{name: means[name] for name in sorted(whole)},
         **_max_box_acc_v2(means, IOU_LEVELS),
-        "intervals": headline["intervals"]
+        "intervals": {k: v for k, v in at[p.headline]["intervals"].items() if k in shown}
         | {n: spans[n] for n in sorted(whole)}
         | {"max_box_acc_v2": _mean_interval(columns, seed)},
         "at": at,

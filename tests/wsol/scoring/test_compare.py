@@ -1,0 +1,137 @@
+"""Runs side by side, from run folders that hold a config and scores alone."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from wsol.cli import main
+from wsol.config import config_from_dict, dump_config
+from wsol.errors import ConfigError, DataError, RunFolderError
+from wsol.scoring.compare import RunScores, group_runs, judge, method_name
+from wsol.scoring.formats import to_csv, to_latex, to_markdown
+
+MakeRun = Callable[..., Path]
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> MakeRun:
+    def make(name: str, seed: int, top1: float, attention: str = "gpca", digest: str = "d") -> Path:
+        folder = tmp_path / f"{name}-{seed}"
+        folder.mkdir()
+        config = config_from_dict(
+            {
+                "data": {"root": f"somewhere/{name}-{seed}"},
+                "model": {"backbone": "vgg16", "drop": "adl", "attention": attention},
+                "train": {"seed": seed},
+            }
+        )
+        (folder / "config.yaml").write_text(dump_config(config))
+        figures = {"top1_loc": top1, "gt_known_loc": 60.0, "top1_cls": 70.0}
+        scores = {"data_digest": digest, "protocols": {"gpca": figures}}
+        (folder / "scores.json").write_text(json.dumps(scores))
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def six(make_run: MakeRun) -> list[Path]:
+    """GPCA 54.62, 54.97, 55.32 (54.97 +- 0.35) and SE 52.24, 52.62, 53.00 (52.62 +- 0.38)."""
+    runs = [make_run("gpca", i, v) for i, v in enumerate((54.62, 54.97, 55.32))]
+    return runs + [make_run("se", i, v, "se") for i, v in enumerate((52.24, 52.62, 53.00))]
+
+
+def test_groups_means_and_stars(six: list[Path]) -> None:
+    rows = group_runs([RunScores.read(p) for p in six], "gpca")
+    ours, other = judge(rows, rows[0])
+    assert (ours.method, other.method) == ("ADL-GPCA", "ADL-SE")
+    assert ours.source == "ours, 3 runs"
+    assert ours.figures["top1_loc"].mean == pytest.approx(54.97)
+    assert ours.figures["top1_loc"].std == pytest.approx(0.35)
+    assert other.p["top1_loc"] == pytest.approx(0.0014, abs=5e-5)
+    assert other.significant("top1_loc")
+    assert not other.significant("gt_known_loc"), "equal figures do not differ"
+    assert "top1_loc" in ours.best
+    assert "top1_loc" not in other.best
+
+
+def test_formats(six: list[Path]) -> None:
+    rows = group_runs([RunScores.read(p) for p in six], "gpca")
+    rows = judge(rows, rows[0])
+    markdown = to_markdown(rows)
+    assert "**54.97 ± 0.35**" in markdown
+    assert "52.62 ± 0.38\\*" in markdown
+    latex = to_latex(rows)
+    assert r"$\boldsymbol{54.97\pm 0.35}$" in latex
+    assert r"$52.62\pm 0.38^*$" in latex
+    table = list(csv.DictReader(io.StringIO(to_csv(rows))))
+    assert float(table[1]["top1_loc_p"]) == pytest.approx(0.0014, abs=5e-5)
+    assert table[0]["top1_loc_n"] == "3"
+
+
+def test_the_command(six: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [str(p) for p in six]
+    assert main(["compare", *names, "--published"]) == 0
+    printed = capsys.readouterr().out
+    assert "| vgg16 | ADL-GPCA | ours, 3 runs |" in printed
+    assert "GPCA paper, quoted (2018)" in printed
+    assert "resnet50" not in printed, "only the backbones of the runs"
+    assert main(["compare", *names, "--format", "png", "--out", str(tmp_path / "c.png")]) == 0
+    assert (tmp_path / "c.png").stat().st_size > 5000
+    assert main(["compare", *names, "--format", "latex", "--out", str(tmp_path / "t.tex")]) == 0
+    assert "toprule" in (tmp_path / "t.tex").read_text()
+
+
+def test_published_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "--published", "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) > 40
+    assert any(r["method"] == "DGDM-SRP" and r["top1_loc"] == "62.3300" for r in rows)
+
+
+def test_bad_input(make_run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(RunFolderError, match="not a run folder"):
+        RunScores.read(tmp_path / "nothing")
+    run = make_run("a", 0, 50.0)
+    with pytest.raises(ConfigError, match=r"no scores under 'bas'.*--protocol bas"):
+        RunScores.read(run).figures("bas")
+    copy = make_run("copy", 0, 50.0)
+    with pytest.raises(ConfigError, match="two runs of one config and one seed"):
+        group_runs([RunScores.read(run), RunScores.read(copy)], "gpca")
+    foreign = make_run("b", 1, 50.0, digest="another")
+    with pytest.raises(DataError, match="2 different data sets"):
+        group_runs([RunScores.read(run), RunScores.read(foreign)], "gpca")
+    (run / "scores.json").write_text("{")
+    with pytest.raises(RunFolderError, match="damaged"):
+        RunScores.read(run)
+    (run / "scores.json").unlink()
+    assert main(["compare", str(run)]) == 2
+    assert "not evaluated yet; run `wsol evaluate" in capsys.readouterr().err
+    assert main(["compare"]) == 2
+    assert main(["compare", "--published", "--protocol", "gcpa"]) == 2
+    assert "did you mean 'gpca'" in capsys.readouterr().err
+
+
+def test_a_single_run_is_a_single_figure(make_run: MakeRun) -> None:
+    rows = group_runs([RunScores.read(make_run("a", 0, 50.0))], "gpca")
+    assert math.isnan(rows[0].figures["top1_loc"].std)
+    assert "50.00" in to_markdown(judge(rows, rows[0]))
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ({"head": "cam"}, "CAM"),
+        ({"drop": "dgdm", "attention": "se"}, "DGDM-SE"),
+        ({"head": "danet", "attention": "gpca"}, "DANet-GPCA"),
+    ],
+)
+def test_method_names(model: dict[str, str], name: str) -> None:
+    assert method_name(config_from_dict({"model": model})) == name

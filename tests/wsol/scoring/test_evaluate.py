@@ -1,0 +1,193 @@
+"""`wsol evaluate` and `wsol analyze` on a run that was trained for a moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wsol.cli import main
+from wsol.localize.predictions import Predictions
+from wsol.scoring.metrics import score
+from wsol.scoring.protocols import find_protocols
+
+
+@pytest.fixture
+def run(small_run: Path, tmp_path: Path) -> Path:
+    """A copy of the trained run, to do with what one likes."""
+    return Path(shutil.copytree(small_run, tmp_path / "run"))
+
+
+def test_all_protocols_in_one_table(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(run), "--protocol", "all", "--json", str(run / "copy.json")]) == 0
+    printed = capsys.readouterr().out
+    record = json.loads((run / "scores.json").read_text())
+    assert record == json.loads((run / "copy.json").read_text())
+    assert list(record["protocols"]) == [p.name for p in find_protocols(["all"])]
+    for name, result in record["protocols"].items():
+        assert result["protocol"] == name
+        assert result["num_images"] == 20
+        assert set(result["at"]) == {"fixed", "held_out", "oracle"}
+        assert result["at"]["held_out"]["num_boxes"] == 4, "one training image of each class"
+        assert sum(result["errors"].values()) == 20
+        assert "pxap" in result, "painted birds have masks"
+        assert len(result["per_class"]) == 4
+        assert result["at"]["oracle"]["gt_known_loc"] >= result["at"]["fixed"]["gt_known_loc"]
+        assert name in printed
+    assert (run / "per_class.csv").read_text().count("\n") == 1 + 7 * 4
+    assert sorted(p.name for p in (run / "predictions").iterdir()) == [
+        "held_out-crop",
+        "held_out-resize",
+        "test-crop",
+        "test-resize",
+    ]
+
+
+def test_one_view_only_where_one_is_asked_for(run: Path) -> None:
+    assert main(["evaluate", str(run), "--held-out", "0"]) == 0
+    assert [p.name for p in (run / "predictions").iterdir()] == ["test-resize"]
+    record = json.loads((run / "scores.json").read_text())
+    assert list(record["protocols"]) == ["gpca"], "the config's protocol"
+    assert set(record["protocols"]["gpca"]["at"]) == {"fixed", "oracle"}
+    found = Predictions(run / "predictions" / "test-resize")
+    again = score(found, find_protocols(["gpca"]))["gpca"]
+    assert json.loads(json.dumps(again)) == record["protocols"]["gpca"]
+
+
+def test_reuse_needs_no_model(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(run)]) == 0
+    first = json.loads((run / "scores.json").read_text())
+    shutil.rmtree(run / "checkpoints")
+    assert main(["evaluate", str(run), "--reuse"]) == 0
+    assert json.loads((run / "scores.json").read_text()) == first
+    assert main(["evaluate", str(run), "--reuse", "--normalize", "ivr"]) == 0
+    assert json.loads((run / "scores.json").read_text())["protocols"]["gpca"]["normalize"] == "ivr"
+    assert main(["evaluate", str(run), "--reuse", "--protocol", "adl"]) == 2
+    assert "no predictions here" in capsys.readouterr().err
+
+
+def test_predictions_of_another_data_set(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", str(run)]) == 0
+    config = (run / "config.yaml").read_text()
+    root = Path(config.partition("root: ")[2].splitlines()[0])
+    other = Path(shutil.copytree(root, tmp_path / "birds"))
+    boxes = (other / "bounding_boxes.txt").read_text().splitlines()
+    number, *rest = boxes[0].split()
+    boxes[0] = " ".join([number, "3.0", *rest[1:]])
+    (other / "bounding_boxes.txt").write_text("\n".join(boxes) + "\n")
+    assert main(["evaluate", str(run), "--reuse", "--data", str(other)]) == 2
+    assert "predictions of another data set" in capsys.readouterr().err
+    assert main(["evaluate", str(run), "--data", str(other), "--held-out", "0"]) == 0
+    assert "is not the data that" in capsys.readouterr().err
+
+
+def test_mistakes(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def error(*arguments: str) -> str:
+        assert main(["evaluate", *arguments]) == 2
+        captured = capsys.readouterr().err.strip().splitlines()
+        assert len(captured) == 1
+        return captured[0]
+
+    assert "did you mean 'gpca'" in error(str(run), "--protocol", "gcpa")
+    assert "unknown normalization 'mean'" in error(str(run), "--normalize", "mean")
+    assert "outside 0 to 1" in error(str(run), "--held-out", "1.5")
+    assert "not a run folder" in error(str(tmp_path / "nothing"))
+    assert "no such" in error(str(run), "--data", str(tmp_path / "nowhere")).lower()
+    shutil.rmtree(run / "checkpoints")
+    assert "no checkpoint yet" in error(str(run))
+
+
+def test_an_image_turns_unreadable(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It counts as a miss and is listed; the denominator stays."""
+    config = (run / "config.yaml").read_text()
+    root = Path(config.partition("root: ")[2].splitlines()[0])
+    other = Path(shutil.copytree(root, tmp_path / "birds"))
+    assert main(["evaluate", str(run), "--held-out", "0"]) == 0
+    name = Predictions(run / "predictions" / "test-resize").names[2]
+    picture = other / "images" / name
+    picture.write_bytes(picture.read_bytes()[:400])  # the header is there, the pixels are not
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--data", str(other), "--held-out", "0"]) == 0
+    record = json.loads((run / "scores.json").read_text())
+    assert record["unreadable_images"] == [name]
+    assert record["protocols"]["gpca"]["num_images"] == 20
+    assert record["protocols"]["gpca"]["errors"]["unreadable image"] == 1
+    assert name in capsys.readouterr().out
+
+
+def test_nan_maps_are_flagged_and_counted(run: Path) -> None:
+    assert main(["evaluate", str(run), "--held-out", "0"]) == 0
+    folder = run / "predictions" / "test-resize"
+    maps = np.load(folder / "maps.npy")
+    flags = np.load(folder / "flags.npy")
+    maps[4, 0, 0, 0] = np.nan
+    flags[4] |= 4
+    np.save(folder / "maps.npy", maps)
+    np.save(folder / "flags.npy", flags)
+    assert main(["evaluate", str(run), "--reuse", "--protocol", "gpca", "wsoleval-v2"]) == 0
+    record = json.loads((run / "scores.json").read_text())
+    assert len(record["not_finite_maps"]) == 1
+    assert record["protocols"]["gpca"]["no_foreground"] >= 1
+    assert record["protocols"]["wsoleval-v2"]["num_images"] == 20
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_same_scores(run: Path) -> None:
+    assert main(["evaluate", str(run), "--batch", "3"]) == 0
+    first = json.loads((run / "scores.json").read_text())
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    torchrun = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--master-port",
+        str(port),
+    ]
+    subprocess.run(
+        [*torchrun, "-m", "wsol", "evaluate", str(run), "--batch", "3"],
+        check=True,
+        capture_output=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        timeout=200,
+    )
+    assert json.loads((run / "scores.json").read_text()) == first
+
+
+def test_analyze(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["analyze", str(run)]) == 2
+    assert "run `wsol evaluate" in capsys.readouterr().err
+    assert main(["evaluate", str(run), "--held-out", "0"]) == 0
+    capsys.readouterr()
+    assert main(["analyze", str(run)]) == 0
+    printed = capsys.readouterr().out
+    for word in ("nll_prediction", "nll_mask", "nll_mask_logit", "1.3863", "3.4729 ± 0.2390"):
+        assert word in printed
+    for name in ("nll.csv", "mask_means.png", "mask_means.csv", "mask_histogram.png", "mask_boxes.png"):
+        assert (run / "analysis" / name).is_file()
+    (run / "predictions" / "test-resize" / "masks.npy").unlink()
+    assert main(["analyze", str(run)]) == 0
+    assert "n/a" in capsys.readouterr().out
+    assert main(["analyze", str(run), str(run), "--out", str(run)]) == 2
+
+
+def test_analyze_chosen_classes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(run), "--held-out", "0"]) == 0
+    name = Predictions(run / "predictions" / "test-resize").classes[1]
+    capsys.readouterr()
+    assert main(["analyze", str(run), "--classes", "0", name, name.partition(".")[2]]) == 0
+    assert f"{name}, {name}" in capsys.readouterr().out
+    assert main(["analyze", str(run), "--classes", name[:-1]]) == 2
+    assert f"did you mean '{name}'" in capsys.readouterr().err
