@@ -32,12 +32,9 @@ def run(args: argparse.Namespace) -> int:
 
     if not CONFIG.is_file():
         raise ConfigError(f"the demo needs {CONFIG}, which is part of the repository: run it from a clone")
-    if (args.out / "run").exists():
-        raise RunFolderError(
-            f"{args.out / 'run'} is from an earlier demo: remove it, or choose another --out"
-        )
     started = time.monotonic()
-    for command in steps(args.out):
+    run_dir = free_folder(args.out / "run")
+    for command in steps(args.out, run_dir):
         print(f"\n$ wsol {shlex.join(command)}", flush=True)
         code = main(command)
         if code:
