@@ -45,7 +45,7 @@ def birds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def wsol() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts `python -m wsol ...` in the repository with piped output; what still runs at the end is killed."""
+    """Starts `python -m wsol ...` with piped output; what still runs at the end of the test is killed."""
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: object, **settings: Any) -> subprocess.Popen[str]:

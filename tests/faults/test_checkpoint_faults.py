@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wsol.errors import CheckpointError
-from wsol.training.checkpoint import Checkpoints, load_checkpoint, save_checkpoint
+from wsol.training.checkpoint import Checkpoints, State, load_checkpoint, save_checkpoint
 
 STATE = {"epoch": 3, "model": {"w": torch.arange(1000.0)}, "history": [{"loss": 0.5}]}
 
@@ -168,7 +168,8 @@ def test_thirty_kills_during_saves_lose_nothing(tmp_path: Path, repository: Path
                     os.sched_yield()
                     _wait(draw.uniform(0, 0.003))
                     os.kill(child, 9)
-        state = load_checkpoint(folder / "last.ckpt") if (folder / "last.ckpt").exists() else {"n": 0}
+        last = folder / "last.ckpt"
+        state: State = load_checkpoint(last) if last.exists() else {"n": 0}
         assert max(done, begun - 1) <= state["n"] <= begun, "one of the two newest"
         if state["n"]:
             assert torch.equal(state["w"], torch.full((300_000,), float(state["n"])))
@@ -189,7 +190,8 @@ def _wait(seconds: float) -> None:
 def test_a_full_disk_leaves_the_old_checkpoint(tmp_path: Path) -> None:
     mount = tmp_path / "small"
     mount.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", mount], capture_output=True).returncode:
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", mount]
+    if subprocess.run(command, capture_output=True).returncode:
         pytest.skip("may not mount a small disk here; the whole command is tested with a file size limit")
     try:
         store = Checkpoints(mount)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +15,7 @@ import yaml
 
 from wsol.config import Config, config_from_dict, config_to_dict, dump_config
 from wsol.errors import CheckpointError, ConfigError, DataError
-from wsol.training.checkpoint import State, load_checkpoint
+from wsol.training.checkpoint import load_checkpoint
 from wsol.training.distributed import Ranks
 from wsol.training.log import TIME_COLUMNS, read_csv
 from wsol.training.run_folder import RunFolder
@@ -38,7 +36,7 @@ class StopAfter(StopSignal):
         super().__init__()
         self._left = step
 
-    @property  # type: ignore[override]
+    @property
     def number(self) -> int | None:
         self._left -= 1
         return signal.SIGTERM if self._left <= 0 else None
@@ -92,9 +90,9 @@ def assert_same(a: Any, b: Any, path: str = "") -> None:
 
 
 def assert_same_runs(a: Path, b: Path) -> None:
-    states: list[State] = [load_checkpoint(RunFolder(p).checkpoints.last) for p in (a, b)]
-    assert_same(*states)
-    assert_same(*(read_csv(RunFolder(p).metrics) for p in (a, b)))
+    one, two = RunFolder(a), RunFolder(b)
+    assert_same(load_checkpoint(one.checkpoints.last), load_checkpoint(two.checkpoints.last))
+    assert_same(read_csv(one.metrics), read_csv(two.metrics))
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -50,13 +50,13 @@ def run(args: argparse.Namespace) -> int:
     from wsol.training.trainer import train
     from wsol.views.curves import draw_curves
 
-    with StopSignal() as stop:
-        ranks = Ranks.join(config.train.device)
-        try:
-            run_dir = ranks.on_main(lambda: args.run_dir or default_run_dir(args.config, args.resume))
+    ranks = Ranks.join(config.train.device)
+    try:
+        run_dir = ranks.on_main(lambda: args.run_dir or default_run_dir(args.config, args.resume))
+        with StopSignal() as stop:
             code = train(config, run_dir, args.resume, ranks, stop)
-        finally:
-            ranks.leave()
+    finally:
+        ranks.leave()
     if ranks.is_main:
         folder = RunFolder(run_dir)
         if folder.metrics.exists():

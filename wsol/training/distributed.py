@@ -30,6 +30,19 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
     return torch.device(name if ":" in name else f"{name}:{local_rank}")
 
 
+def _meet(backend: str) -> None:
+    """Join the process group, also after torchrun has restarted its processes.
+
+    torchrun keeps one key-value store over restarts, in which the addresses of the dead would be found again.
+    On a single machine the number of restarts, the same for all, keeps them apart. Over several machines that
+    number differs, and TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 makes torchrun begin with a new store.
+    """
+    store, rank, world = next(dist.rendezvous("env://"))
+    if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:
+        store = dist.PrefixStore(f"restart {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=world)
+
+
 @dataclass(frozen=True)
 class Ranks:
     """This process among those of the run."""
@@ -46,7 +59,7 @@ class Ranks:
         if place.type == "cuda":
             torch.cuda.set_device(place)
         if world > 1:
-            dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+            _meet("nccl" if place.type == "cuda" else "gloo")
         return cls(int(os.environ.get("RANK", "0")), world, place)
 
     def leave(self) -> None:

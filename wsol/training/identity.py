@@ -77,11 +77,10 @@ def check_same_run(folder: RunFolder, config: Config, data: DataRecord) -> None:
             + (f" and {len(changed) - 4} more" if len(changed) > 4 else "")
         )
     was = DataRecord.from_json(folder.read_json(folder.data))
-    if was.digest != data.digest:
+    if (was.digest, was.skipped) != (data.digest, data.skipped):
         raise DataError(
-            f"{folder.path}: --resume with other data than the run's: {config.data.root} has "
-            f"{sum(data.counts.values())} images of {len(data.classes)} classes (digest {data.digest[:12]}), "
-            f"the run had {sum(was.counts.values())} of {len(was.classes)} ({was.digest[:12]})"
+            f"{folder.path}: --resume with other data than the run's: {config.data.root} has {_shown(data)}, "
+            f"the run had {_shown(was)}"
         )
 
 
@@ -91,6 +90,11 @@ def _differences(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any,
             yield from _differences(old.get(key), new.get(key), f"{path}.{key}".lstrip("."))
     elif old != new:
         yield path, old, new
+
+
+def _shown(data: DataRecord) -> str:
+    images = ", ".join(f"{count} {split}" for split, count in data.counts.items())
+    return f"{images} images of {len(data.classes)} classes (digest {data.digest[:12]})"
 
 
 def _version(package: str) -> str | None:

@@ -127,7 +127,7 @@ def epoch_line(row: Row, epochs: int, seconds_left: float) -> str:
     ):
         if name in row:
             parts.append(f"{words} {100 * row[name]:5.1f} %")
-    if "mask_std" in row:
+    if row.get("mask_std"):  # the mask of no attention is constant
         parts.append(f"mask std {row['mask_std']:.1e}")
     parts.append(f"{row['images_per_second']:.0f} images/s")
     parts.append(
@@ -137,7 +137,8 @@ def epoch_line(row: Row, epochs: int, seconds_left: float) -> str:
 
 
 def clock(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds))).removeprefix("0:")
+    text = str(timedelta(seconds=round(seconds)))
+    return text.removeprefix("0:").removeprefix("0") if text.startswith("0:") else text
 
 
 def to_csv(rows: Sequence[Row]) -> str:

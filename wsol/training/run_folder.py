@@ -123,16 +123,16 @@ def describe(config: Config, classes: int) -> str:
 class DataRecord:
     """What a run keeps of its data set, so that its localizer works without the data."""
 
-    digest: str
+    digest: str  # of the data set as it lies on disk
     classes: tuple[str, ...]
     hierarchy: Hierarchy | None
-    counts: Mapping[str, int]  # images of each split
-    skipped: Sequence[str] = ()  # unreadable images that were left out of training
+    counts: Mapping[str, int]  # images of each split that are used
+    skipped: tuple[str, ...] = ()  # why each of the other images was left out of training
 
     @classmethod
-    def of(cls, index: DataIndex, skipped: Sequence[str] = ()) -> DataRecord:
+    def of(cls, index: DataIndex, digest: str, skipped: tuple[str, ...] = ()) -> DataRecord:
         counts = {split: len(index.split(split)) for split in SPLITS}
-        return cls(index.digest(), index.classes, index.hierarchy, counts, skipped)
+        return cls(digest, index.classes, index.hierarchy, counts, skipped)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from wsol.config import Config
+from wsol.config import Config, Data
 from wsol.data.dataset import EpochSampler, TrainLoader, make_train_loader
-from wsol.data.index import open_dataset
+from wsol.data.index import open_dataset, refuse_bad_images
 from wsol.models.localizer import build_localizer
 from wsol.records import DataIndex, Sample
 from wsol.training import random_state
@@ -36,6 +36,13 @@ class Progress:
     @classmethod
     def of(cls, state: dict[str, Any]) -> Self:
         return cls(state["epoch"], state["step"], EpochSums(**state["sums"]), state["history"])
+
+
+def open_checked(data: Data) -> tuple[DataIndex, DataRecord]:
+    """The data set with every image known to be readable, and what the run keeps of it."""
+    index = open_dataset(data)
+    usable, skipped = refuse_bad_images(index, data.on_bad_image)
+    return usable, DataRecord.of(usable, index.digest(), skipped)
 
 
 @dataclass
@@ -78,9 +85,10 @@ def prepare(config: Config, folder: RunFolder, resume: bool, ranks: Ranks) -> Ru
     log = RunLog(t.epochs, silent=not ranks.is_main)
     ranks.on_main(lambda: folder.claim(resume))
 
-    # The data: read by the main rank, the same for all.
-    index: DataIndex = ranks.on_main(lambda: open_dataset(config.data))
-    data = DataRecord.of(index)
+    # The data: read and checked by the main rank, the same for all.
+    index, data = ranks.on_main(lambda: open_checked(config.data))
+    for reason in data.skipped:
+        log.say(f"note: left out of training: {reason}")
     samples = index.split("train")
     sampler = EpochSampler(len(samples), t.batch_size, t.seed, rank=ranks.rank, world=ranks.world)
     loader = make_train_loader(

@@ -103,10 +103,11 @@ def diverged(run: Run, batch: Batch, loss: float, rate: float, norm: float) -> T
     }
     path = run.folder.path / "diverged.json"
     run.ranks.on_main(lambda: run.folder.write_json(path, record))
+    last = run.folder.checkpoints.last
+    kept = f"{last} is from before" if last.exists() else "no checkpoint was made yet"
     return TrainingDiverged(
-        f"loss {loss}, gradient norm {norm:g} at lr {rate:g} in step {progress.step + 1} of epoch "
-        f"{progress.epoch + 1}; images {', '.join(images[:4])}"
-        + (f" and {len(images) - 4} more" if len(images) > 4 else "")
-        + f" (all in {path}); the weights of the step before are kept in {run.folder.checkpoints.last}; "
-        "try a smaller lr, a warm-up or train.clip_norm"
+        f"loss {loss:g}, gradient norm {norm:g} at lr {rate:g} in step {progress.step + 1} of epoch "
+        f"{progress.epoch + 1}, which was not taken; {kept}; images: {', '.join(images[:4])}"
+        + (f" and {len(images) - 4} more, all in {path}" if len(images) > 4 else "")
+        + "; try a smaller lr, a warm-up or train.clip_norm"
     )

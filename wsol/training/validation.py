@@ -45,7 +45,7 @@ class Validator:
 
     @torch.no_grad()
     def figures(self, localizer: Localizer) -> dict[str, float]:
-        """`val_top1_cls`, `val_top1_loc` and `val_gt_known_loc` as shares; nothing where no image is held out."""
+        """`val_top1_cls`, `val_top1_loc`, `val_gt_known_loc` as shares; nothing where nothing is held out."""
         if not self.samples:
             return {}
         localizer.eval()

@@ -1,0 +1,83 @@
+"""Every config in configs/ builds its localizer and takes one training step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from wsol.config import Config, load_config
+from wsol.data.dataset import Batch
+from wsol.data.hierarchy import cub_hierarchy
+from wsol.models.localizer import build_localizer
+from wsol.training.distributed import Ranks
+from wsol.training.learner import Learner
+from wsol.training.schedules import make_schedule
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+BASES = {"base.yaml"}
+FILES = sorted(p for p in CONFIGS.rglob("*.yaml") if p.name not in BASES)
+CLASSES = (1, 2, 59, 101, 188)  # albatrosses, a gull, a pelican, a woodpecker: three orders and more families
+
+
+def rows_of_the_table() -> set[str]:
+    methods = {
+        "vgg16": ("cam", "adl", "danet", "dgdm"),
+        "mobilenet_v1": ("cam", "adl"),
+        "resnet50": ("cam", "adl", "dgdm"),
+    }
+    plain = {f"{b}_{m}" for b, names in methods.items() for m in names}
+    return plain | {f"{row}_{a}" for row in plain if not row.endswith("_cam") for a in ("se", "srp", "gpca")}
+
+
+def test_there_is_one_config_for_each_row_of_the_table() -> None:
+    assert len(rows_of_the_table()) == 27
+    assert {p.stem for p in (CONFIGS / "cub").glob("*.yaml")} == rows_of_the_table() | {"base"}
+
+
+@pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "cub"], ids=lambda p: p.stem)
+def test_a_row_is_what_its_name_says(path: Path) -> None:
+    config = load_config(path)
+    backbone = next(b for b in ("vgg16", "mobilenet_v1", "resnet50") if path.stem.startswith(b))
+    method, *attention = path.stem.removeprefix(f"{backbone}_").split("_")
+    assert config.model.backbone.name == backbone
+    assert config.model.head.name == ("danet" if method == "danet" else "cam")
+    assert config.model.drop.name == (method if method in ("adl", "dgdm") else "none")
+    assert config.model.attention.name == (attention[0] if attention else "identity")
+    assert config.model.weights == "imagenet"
+    assert config.data.name == "cub"
+    train = config.train
+    assert (train.epochs, train.batch_size, train.lr, train.momentum) == (100, 32, 0.01, 0.9)
+    assert train.weight_decay == 5e-4
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(CONFIGS).with_suffix("")))
+def test_a_config_takes_a_step(path: Path) -> None:
+    config = small(load_config(path))
+    hierarchy = cub_hierarchy("danet").subset(CLASSES)
+    torch.manual_seed(0)
+    localizer = build_localizer(config.model, len(CLASSES), hierarchy)
+    learner = Learner(localizer, config.train, Ranks(0, 1, torch.device("cpu")))
+    localizer.train()
+    before = {name: value.clone() for name, value in localizer.named_parameters()}
+    images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
+    batch = Batch(images, torch.tensor([0, 4]), torch.arange(2), torch.zeros(2, dtype=torch.bool))
+    # A step in the middle of the run, where no warm-up holds the rate back.
+    learner.set_rate(config.train.lr * make_schedule(config.train.schedule, config.train.epochs, 10)(20))
+    figures = learner.backward(batch)
+    norm = learner.gradient_norm()
+    learner.update()
+    assert figures["loss"] > 0
+    assert 0 < norm < float("inf")
+    changed = [n for n, p in localizer.named_parameters() if not torch.equal(p, before[n])]
+    assert len(changed) > len(before) / 2
+    assert all(p.isfinite().all() for p in localizer.parameters())
+
+
+def small(config: Config) -> Config:
+    """The same model with a narrow head and no weights to download."""
+    options = {**config.model.head.options, "channels": 8}
+    head = replace(config.model.head, options=options)
+    return replace(config, model=replace(config.model, weights="none", head=head))

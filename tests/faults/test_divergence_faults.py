@@ -1,0 +1,86 @@
+"""A loss that is no number: the step is not taken, and the message says where it happened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from torch import Tensor
+
+from wsol.cli import main
+from wsol.models.localizer import Localizer
+from wsol.records import LocalizerOutput
+from wsol.training.learner import Learner
+from wsol.training.run_folder import RunFolder
+
+CONFIG = """
+data: {{root: {root}, image_size: 64, resize: 72, workers: 0}}
+model: {{backbone: tiny, weights: none, head: {{name: cam, channels: 8}}}}
+train: {{epochs: 3, batch_size: 8, device: cpu}}
+"""
+
+Loss = Callable[[LocalizerOutput], Tensor]
+BAD_LOSSES: dict[str, Loss] = {
+    "nan": lambda output: output.logits.sum() * float("nan"),
+    "inf": lambda output: output.logits.sum() * float("inf"),
+    # Its value is 0, its gradient is not finite.
+    "infinite gradient": lambda output: (output.logits * 0).abs().sum().sqrt() * 1e30,
+}
+
+
+@pytest.mark.parametrize("kind", BAD_LOSSES)
+def test_the_step_is_not_taken(
+    kind: str,
+    birds: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG.format(root=birds))
+    run = RunFolder(tmp_path / "run")
+    assert main(["train", str(path), "--run-dir", str(run.path), "--set=train.epochs=1"]) == 0
+    before = run.checkpoints.last.read_bytes()
+
+    calls = {"loss": 0, "update": 0}
+    good_loss, good_update = Localizer.loss, Learner.update
+
+    def loss(self: Localizer, output: LocalizerOutput, labels: Tensor) -> dict[str, Tensor]:
+        calls["loss"] += 1
+        if calls["loss"] == 3:
+            return {"classification": BAD_LOSSES[kind](output)}
+        return good_loss(self, output, labels)
+
+    def update(self: Learner) -> None:
+        calls["update"] += 1
+        good_update(self)
+
+    monkeypatch.setattr(Localizer, "loss", loss)
+    monkeypatch.setattr(Learner, "update", update)
+    capsys.readouterr()
+    assert main(["train", str(path), "--run-dir", str(run.path), "--resume"]) == 3
+    assert calls == {"loss": 3, "update": 2}
+    assert run.checkpoints.last.read_bytes() == before
+
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1
+    record = json.loads((run.path / "diverged.json").read_text())
+    assert (record["epoch"], record["step"], record["lr"]) == (2, 3, 0.01)
+    assert len(record["images"]) == 8
+    assert all((birds / "images" / name).is_file() for name in record["images"])
+    assert record["images"][0] in errors
+    assert "step 3 of epoch 2" in errors
+    assert "at lr 0.01" in errors
+    assert "gradient norm" in errors
+
+
+def test_a_rate_that_is_far_too_large_ends_the_run(
+    birds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG.format(root=birds))
+    code = main(["train", str(path), "--run-dir", str(tmp_path / "run"), "--set", "train.lr=1000"])
+    assert code == 3
+    assert "try a smaller lr" in capsys.readouterr().err

@@ -1,0 +1,178 @@
+"""Several ranks under torchrun: the same step as one, one writer, and the death of one is survived."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from wsol.config import config_from_dict, dump_config
+from wsol.data.index import open_dataset
+from wsol.training.checkpoint import load_checkpoint
+from wsol.training.distributed import Ranks
+from wsol.training.log import TIME_COLUMNS, read_csv
+from wsol.training.run_folder import RunFolder, load_run
+from wsol.training.validation import Validator
+
+pytestmark = [pytest.mark.slow]
+
+# A model without batch norm and drop blocks takes three steps on two ranks, then alone with the same batches.
+SAME_STEPS = """
+import sys, torch
+from torch import nn
+from wsol.config import Data, Drop, Head, Model, Backbone, Train
+from wsol.data.dataset import EpochSampler, make_train_loader
+from wsol.data.index import open_dataset
+from wsol.errors import RunFolderError
+from wsol.models.localizer import build_localizer
+from wsol.training.distributed import Ranks
+from wsol.training.learner import Learner
+
+def without_batch_norm(module):
+    for name, child in module.named_children():
+        norm = isinstance(child, nn.BatchNorm2d)
+        setattr(module, name, nn.Identity() if norm else without_batch_norm(child))
+    return module
+
+def three_steps(ranks):
+    samples = open_dataset(Data(root=sys.argv[1])).split("train")
+    torch.manual_seed(0)
+    localizer = build_localizer(Model(Backbone("tiny"), "none", head=Head.of("cam", channels=8)), classes=4)
+    train = Train(lr=0.05, weight_decay=0.01, accumulate=int(sys.argv[2]))
+    learner = Learner(without_batch_norm(localizer).train(), train, ranks)
+    sampler = EpochSampler(len(samples), 8, seed=0, rank=ranks.rank, world=ranks.world)
+    figures = []
+    for batch in list(make_train_loader(samples, sampler, resize=72, side=64, seed=0))[:3]:
+        learner.set_rate(0.05)
+        figures.append(ranks.sum(learner.backward(batch)))
+        figures[-1]["norm"] = learner.gradient_norm()
+        learner.update()
+    return {n: p.detach().clone() for n, p in localizer.named_parameters()}, figures
+
+def refuse():
+    raise RunFolderError(f"refused by rank {ranks.rank}")
+
+ranks = Ranks.join("cpu")
+assert ranks.world == 2
+assert ranks.gather(10 + ranks.rank) == [10, 11]
+assert ranks.on_main(lambda: ranks.rank) == 0
+try:
+    ranks.on_main(refuse)
+    raise SystemExit("an error of the main rank is everyone's")
+except RunFolderError as error:
+    assert str(error) == "refused by rank 0"
+weights, figures = three_steps(ranks)
+ranks.leave()
+if ranks.is_main:
+    expected, expected_figures = three_steps(Ranks(0, 1, ranks.device))
+    for name, value in expected.items():
+        torch.testing.assert_close(weights[name], value, rtol=1e-4, atol=1e-6, msg=name)
+    for a, b in zip(figures, expected_figures):
+        for name in b:
+            assert abs(a[name] - b[name]) <= 1e-4 * abs(b[name]) + 1e-6, (name, a, b)
+    print("the same steps")
+"""
+
+
+def torchrun(*arguments: object, restarts: int = 0, **settings: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [
+            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"),
+            *("--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1"),
+            f"--max-restarts={restarts}",
+            *map(str, arguments),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
+        start_new_session=True,
+        **settings,
+    )
+
+
+def test_two_ranks_take_the_same_steps_as_one(birds: Path, tmp_path: Path, repository: Path) -> None:
+    script = tmp_path / "steps.py"
+    script.write_text(SAME_STEPS)
+    process = torchrun(script, birds, 2, cwd=repository)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert "the same steps" in output
+
+
+def test_the_death_of_one_rank_is_survived_by_a_restart(
+    birds: Path, tmp_path: Path, repository: Path
+) -> None:
+    config = config_from_dict(
+        {
+            "data": {"root": str(birds), "image_size": 64, "resize": 72, "val_share": 0.25, "workers": 0},
+            "model": {
+                "backbone": "tiny",
+                "weights": "none",
+                "drop": "adl",
+                "head": {"name": "cam", "channels": 8},
+            },
+            "train": {"epochs": 8, "batch_size": 6, "lr": 0.02, "checkpoint_every": 2},
+        }
+    )
+    path = tmp_path / "config.yaml"
+    path.write_text(dump_config(config))
+    whole, killed = RunFolder(tmp_path / "whole"), RunFolder(tmp_path / "killed")
+
+    process = torchrun("-m", "wsol", "train", path, "--run-dir", whole.path, cwd=repository)
+    output, errors = process.communicate(timeout=180)
+    assert process.returncode == 0, errors
+    assert output.count("epoch 1/8") == 1, "one writer"
+
+    process = torchrun(
+        *("-m", "wsol", "train", path, "--run-dir", killed.path, "--resume"), restarts=1, cwd=repository
+    )
+    while not (killed.metrics.exists() and len(read_csv(killed.metrics)) >= 2):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    victim = _rank_of(process.pid, 1)
+    os.kill(victim, signal.SIGKILL)
+    output, errors = process.communicate(timeout=180)
+    assert process.returncode == 0, errors
+    assert "continuing after" in output
+    assert len(read_csv(killed.metrics)) == 8
+
+    # The same run, to the last bit: weights, momentum and log.
+    a, b = (load_checkpoint(run.checkpoints.last) for run in (whole, killed))
+    for key in a["model"]:
+        assert torch.equal(a["model"][key], b["model"][key]), key
+    for number, state in a["optimizer"]["state"].items():
+        assert torch.equal(state["momentum_buffer"], b["optimizer"]["state"][number]["momentum_buffer"])
+    logs = [
+        [{k: v for k, v in row.items() if k not in TIME_COLUMNS} for row in read_csv(run.metrics)]
+        for run in (whole, killed)
+    ]
+    assert logs[0] == logs[1]
+
+    # Two ranks validated exactly as one does: no image twice, none left out.
+    whole.checkpoints.best.unlink()
+    loaded = load_run(whole.path, device="cpu")
+    validator = Validator(open_dataset(config.data).split("val"), config, Ranks(0, 1, torch.device("cpu")))
+    assert len(validator.samples) % 6, "the last batch must be incomplete to show anything"
+    figures = validator.figures(loaded.localizer)
+    assert figures == {name: logs[0][-1][name] for name in figures}
+
+
+def _rank_of(parent: int, rank: int) -> int:
+    """The process id of a rank: the child of torchrun with that number in its environment."""
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and f"\0RANK={rank}\0" in (entry / "environ").read_text(errors="replace"):
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                if int(fields[1]) == parent:
+                    return int(entry.name)
+        except OSError:
+            continue
+    raise AssertionError(f"rank {rank} does not run")

@@ -1,0 +1,91 @@
+"""SIGTERM and Ctrl-C: the step is finished and saved; a second signal ends the process at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from wsol.training.checkpoint import load_checkpoint
+from wsol.training.run_folder import RunFolder
+
+NOTE_ONE = """
+import os, time
+from wsol.training.signals import StopSignal
+
+with StopSignal() as stop:
+    print("ready", flush=True)
+    while stop.number is None:
+        time.sleep(0.01)
+    print("noted", stop.number, stop.exit_code, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_the_first_signal_is_noted_and_the_second_ends_at_once(
+    number: signal.Signals, code: int, repository: Path
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", NOTE_ONE], stdout=subprocess.PIPE, text=True, cwd=repository
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(number)
+    assert process.stdout.readline() == f"noted {int(number)} {code}\n"
+    started = time.monotonic()
+    process.send_signal(number)
+    assert process.wait(10) == -number
+    assert time.monotonic() - started < 5
+
+
+def test_the_former_handlers_come_back() -> None:
+    from wsol.training.signals import StopSignal
+
+    before = [signal.getsignal(s) for s in StopSignal.SIGNALS]
+    with StopSignal() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.number == signal.SIGTERM
+    assert [signal.getsignal(s) for s in StopSignal.SIGNALS] == before
+
+
+CONFIG = """
+data: {{root: {root}, image_size: 64, resize: 72, workers: {workers}}}
+model: {{backbone: tiny, weights: none, drop: adl, head: {{name: cam, channels: 8}}}}
+train: {{epochs: 100000, batch_size: 8, device: cpu}}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code", "workers"), [(signal.SIGTERM, 143, 0), (signal.SIGINT, 130, 2)])
+def test_the_whole_command_saves_and_leaves(
+    number: signal.Signals,
+    code: int,
+    workers: int,
+    birds: Path,
+    tmp_path: Path,
+    wsol: Callable[..., subprocess.Popen[str]],
+) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG.format(root=birds, workers=workers))
+    run = RunFolder(tmp_path / "run")
+    process = wsol("train", path, "--run-dir", run.path, start_new_session=True)
+    while not run.checkpoints.last.exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    before = load_checkpoint(run.checkpoints.last)
+    # To the whole group, as a terminal's Ctrl-C and torchrun's stop are: the loader workers share it.
+    os.killpg(process.pid, number)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    assert "Traceback" not in errors
+    assert "--resume continues there" in output
+    after = load_checkpoint(run.checkpoints.last)
+    assert (after["epoch"], after["step"]) > (before["epoch"], before["step"])
+    assert run.curves.exists()
