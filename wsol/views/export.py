@@ -125,15 +125,27 @@ def _write_torch(model: nn.Module, example: Tensor, path: Path) -> None:
 
 def _write_onnx(model: nn.Module, example: Tensor, path: Path) -> None:
     with _quiet():
-        program = torch.onnx.export(
-            _trace(model, example),
-            dynamo=True,
-            input_names=["images"],
-            output_names=["logits", "maps"],
-            verbose=False,
-        )
+        try:
+            program = torch.onnx.export(
+                _trace(model, example),
+                dynamo=True,
+                input_names=["images"],
+                output_names=["logits", "maps"],
+                verbose=False,
+            )
+        except torch.onnx.OnnxExporterError as error:
+            raise ConfigError(
+                f"this model cannot be written as ONNX ({_innermost(error)}); export it with --format torch"
+            ) from error
         assert program is not None
         program.save(str(path), external_data=False)
+
+
+def _innermost(error: BaseException) -> str:
+    """The first line of what went wrong at the bottom of a chain of errors."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return str(error).partition("\n")[0].partition(" Failure message")[0].rstrip(".")
 
 
 def _trace(model: nn.Module, example: Tensor) -> torch.export.ExportedProgram:

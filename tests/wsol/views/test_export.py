@@ -12,7 +12,13 @@ import pytest
 import torch
 
 from wsol.cli import main
+from wsol.config import Backbone, Data, Head, Model
+from wsol.data.index import open_dataset
+from wsol.data.transforms import View
+from wsol.errors import ConfigError
+from wsol.models.localizer import Localizer, build_localizer
 from wsol.training.run_folder import load_run
+from wsol.views.export import Card, export
 
 
 def images(num: int) -> torch.Tensor:
@@ -67,6 +73,34 @@ def test_gpca_is_refused_for_onnx_with_the_reason_and_the_way_out(
     assert "ONNX has no Cholesky" in message
     assert "--format torch" in message
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_danet_is_written_where_onnx_has_its_operators(birds: Path, tmp_path: Path) -> None:
+    runtime: Any = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    pytest.importorskip("onnxscript", reason="onnxscript is not installed")
+    data = open_dataset(Data.of("cub", root=birds))
+    card = Card(data.classes, View("resize", 64), "gpca", 0.2, {})
+
+    def build(fuse: str) -> Localizer:
+        head = Head.of("danet", fuse=fuse, levels=("species", "family"), channels=16)
+        model = Model(Backbone("tiny"), weights="none", head=head)
+        return build_localizer(model, len(data.classes), data.hierarchy).eval()
+
+    fused = build("ancestors")
+    export(fused, "onnx", tmp_path / "a.onnx", card)
+    with torch.inference_mode():
+        output = fused(images(3))
+        wanted = fused.maps_for(output, torch.arange(4).expand(3, -1))
+    session = runtime.InferenceSession(str(tmp_path / "a.onnx"), providers=["CPUExecutionProvider"])
+    (maps,) = session.run(["maps"], {"images": images(3).numpy()})
+    np.testing.assert_allclose(maps, wanted.numpy(), atol=1e-3)
+
+    with pytest.raises(
+        ConfigError, match=r"as ONNX \(No ONNX function.*sort.*\); export it with --format torch"
+    ):
+        export(build("ranked"), "onnx", tmp_path / "b.onnx", card)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.json", "a.onnx"]
 
 
 def test_missing_onnx_is_named_with_what_to_install(
