@@ -41,14 +41,23 @@ def timm_weights(weights: Weights, network: Any, hint: str = "") -> Loaded:
 
     def imagenet() -> Path:
         if config.get("hf_hub_id"):
-            from huggingface_hub import hf_hub_download
-
-            return Path(hf_hub_download(config["hf_hub_id"], "model.safetensors"))
+            return _from_hub(config["hf_hub_id"])
         if config.get("url"):
             return download(config["url"])
         raise FileNotFoundError(f"timm publishes no weights for {tag}")
 
     return weights.load(network, normalisation, imagenet, hint=hint)
+
+
+def _from_hub(repository: str) -> Path:
+    """The weights in timm's part of the model hub; the network is only asked where the cache lacks them."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        return Path(hf_hub_download(repository, "model.safetensors", local_files_only=True))
+    except LocalEntryNotFoundError:
+        return Path(hf_hub_download(repository, "model.safetensors"))
 
 
 @BACKBONES.register("timm:", "timm:NAME, a convolutional model of the timm library")
@@ -57,8 +66,9 @@ def timm_backbone(name: str, weights: Weights, output_stride: int | None = None)
 
     output_stride: 8 or 16 to dilate instead of striding, where the model can; its native stride if None.
 
-    Our reading: the placement `paper` is after every stage, since timm names one for each stride;
-    `original` is after the last two; gamma is 0.9; hierarchical heads read the last three stages.
+    Our reading: the placement `paper` is after every stage that is smaller than the input, since timm names
+    one for each stride; `original` is after the last two; gamma is 0.9; hierarchical heads read the last
+    three stages.
 
     Raises:
         ConfigError: no such model, no named stages, stages that do not put out maps, or a model whose forward
@@ -73,10 +83,11 @@ def timm_backbone(name: str, weights: Weights, output_stride: int | None = None)
     stages = _chain(name, network, [stage["module"] for stage in named])
     _check_chain(name, network, stages, named[-1]["num_chs"])
     names = tuple(stages)
+    strided = tuple(stage for stage, about in zip(names, named, strict=True) if about["reduction"] > 1)
     return Backbone(
         stages,
         loaded,
-        placements={"paper": names, "original": names[-2:]},
+        placements={"paper": strided, "original": names[-2:]},
         pyramid=names[-3:],
         gamma=0.9,
     )

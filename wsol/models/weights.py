@@ -92,7 +92,7 @@ class Weights:
 
         imagenet: where the public weights are, once they are downloaded; None if there are none.
         name_in_file: from a tensor's name in the network to its name in the checkpoint.
-        hint: what to try where the checkpoint does not fit.
+        hint: what to try where the checkpoint is of another network.
 
         Raises:
             CheckpointError: the file is absent, damaged, unsafe, of another network, or lacks a layer.
@@ -112,24 +112,23 @@ class Weights:
         # Old checkpoints lack BatchNorm's step counter, which only matters for momentum=None.
         missing = tuple(k for k in wanted if k not in state and not k.endswith("num_batches_tracked"))
         left_over = tuple(key for key in state if key not in wanted)
-        hint = f"; {hint}" if hint else ""
         if not loaded:
             raise CheckpointError(
                 f"{origin}: a checkpoint of another network: it begins with {next(iter(state))!r}, "
-                f"this one with {next(iter(wanted))!r}{hint}"
+                f"this one with {next(iter(wanted))!r}" + (f"; {hint}" if hint else "")
             )
         forbidden = [k for k in missing if not any(_names(name, k) for name in self.allow_missing)]
         if forbidden:
             layers = tuple(dict.fromkeys(k.rpartition(".")[0] for k in forbidden))
             raise CheckpointError(
                 f"{origin}: lacks {listed(forbidden)}; to initialise that anew, set "
-                f"model.allow_missing: [{listed(layers)}]{hint}"
+                f"model.allow_missing: [{listed(layers)}]"
             )
         tensors = network.state_dict()
         wrong = [key for key in loaded if state[key].shape != tensors[wanted[key]].shape]
         if wrong:
             shapes = [f"{k} {tuple(state[k].shape)} for {tuple(tensors[wanted[k]].shape)}" for k in wrong]
-            raise CheckpointError(f"{origin}: wrong shapes: {listed(shapes)}{hint}")
+            raise CheckpointError(f"{origin}: wrong shapes: {listed(shapes)}")
         network.load_state_dict({wanted[key]: state[key] for key in loaded}, strict=False)
         parameters = dict(network.named_parameters())
         report = WeightsReport(origin, file_digest(path), loaded, missing, left_over, normalisation)
