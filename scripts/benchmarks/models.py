@@ -1,6 +1,7 @@
 """What the composition costs: a localizer with ADL and GPCA against the same network written straight."""
 
 from collections.abc import Callable
+from functools import partial
 
 import timm
 import torch
@@ -44,6 +45,18 @@ def head(inputs: int) -> list[nn.Module]:
     ]
 
 
+class Straight(nn.Module):
+    """The network and its normalisation, and nothing between."""
+
+    def __init__(self, network: nn.Module, mean: Tensor, std: Tensor) -> None:
+        super().__init__()
+        self.network, self.mean, self.std = network, mean, std
+
+    def forward(self, images: Tensor) -> Tensor:
+        logits: Tensor = self.network((images / 255 - self.mean) / self.std)
+        return logits
+
+
 def training_step(network: nn.Module, logits: Callable[[Tensor], Tensor]) -> Callable[[], None]:
     """Forward, loss, backward and update on a batch of bytes, as a loader yields them."""
     optimizer = torch.optim.SGD(network.parameters(), lr=1e-4, momentum=0.9)
@@ -58,20 +71,22 @@ def training_step(network: nn.Module, logits: Callable[[Tensor], Tensor]) -> Cal
     return step
 
 
+def logits_of(localizer: nn.Module, images: Tensor) -> Tensor:
+    logits: Tensor = localizer(images).logits
+    return logits
+
+
 def run() -> list[Ratio]:
     ratios = []
     straight = {"vgg16": straight_vgg16, "resnet50": straight_resnet50, "mobilenet_v1": straight_mobilenet_v1}
     for name, bound in BOUNDS.items():
-        plain = straight[name]()
         model = Model(Backbone.of(name), weights="none", drop=Drop.of("adl"), attention=Attention.of("gpca"))
         localizer = build_localizer(model, CLASSES)
-        mean, std = localizer.mean, localizer.std
+        plain = Straight(straight[name](), localizer.mean, localizer.std)
         seconds = time_side_by_side(
             {
-                "straight": training_step(
-                    plain, lambda images, net=plain, mean=mean, std=std: net((images / 255 - mean) / std)
-                ),
-                "localizer": training_step(localizer, lambda images, net=localizer: net(images).logits),
+                "straight": training_step(plain, plain),
+                "localizer": training_step(localizer, partial(logits_of, localizer)),
             },
             rounds=ROUNDS,
         )

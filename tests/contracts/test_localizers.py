@@ -64,7 +64,7 @@ def network(name: str) -> Stages:
     with torch.no_grad():
         for parameter in made.parameters():
             if parameter.ndim == 1:
-                parameter += 0.02 * torch.randn_like(parameter)
+                parameter.add_(0.02 * torch.randn_like(parameter))
     return made
 
 

@@ -24,6 +24,10 @@ class Row:
     parameters: int
     multiply_adds: int
 
+    def cells(self) -> tuple[str, ...]:
+        size = " x ".join(str(n) for n in self.output)
+        return self.part, self.tap, size, f"{self.parameters:,}", _millions(self.multiply_adds)
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -43,16 +47,7 @@ class Summary:
         side = self.image_size
         body = [
             ("image", "", f"3 x {side} x {side}", "", ""),
-            *(
-                (
-                    r.part,
-                    r.tap,
-                    " x ".join(map(str, r.output)),
-                    f"{r.parameters:,}",
-                    _millions(r.multiply_adds),
-                )
-                for r in self.rows
-            ),
+            *(row.cells() for row in self.rows),
             ("total", "", "", f"{self.parameters:,}", _millions(self.multiply_adds)),
         ]
         widths = [max(len(row[i]) for row in (header, *body)) for i in range(len(header))]
