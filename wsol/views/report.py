@@ -200,9 +200,8 @@ def _json_facts(results: Results, file: str, title: str) -> list[tuple[str, str]
 def faults(results: Results) -> list[str]:
     """What is to be known before the figures are believed."""
     return [
-        f"{results.name}: {len(names):,} {kind.replace('_', ' ')} (counted as they are, none left out): "
-        + ", ".join(names[:3])
-        + (", ..." if len(names) > 3 else "")
+        f"{results.name}: {kind.replace('_', ' ')}: {len(names):,} ({', '.join(names[:3])}"
+        f"{', ...' if len(names) > 3 else ''}); counted as misses or as their protocol says, none left out"
         for kind, names in results.predictions.faults().items()
         if names
     ]

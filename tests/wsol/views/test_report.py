@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from wsol.cli import main
+from wsol.config import Data
+from wsol.data.index import open_dataset
 from wsol.scoring.kinds import KINDS
 from wsol.views.gallery import thumbnail
 from wsol.views.page import Page, RunText, render, safe_json
@@ -214,3 +216,24 @@ def test_runs_of_one_name_are_told_apart(evaluated: Path, tmp_path: Path) -> Non
     other = shutil.copytree(evaluated, tmp_path / evaluated.name)
     assert [r.name for r in open_several([evaluated, other])] == [str(evaluated), str(other)]
     assert [r.name for r in open_several([evaluated])] == [evaluated.name]
+
+
+def test_an_image_that_turned_unreadable_stays_in_the_report(
+    birds: Path, se_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = shutil.copytree(birds, tmp_path / "birds")
+    run = shutil.copytree(se_run, tmp_path / "run")
+    broken = open_dataset(Data.of("cub", root=data)).split("test")[2]
+    broken.path.write_bytes(b"no picture")
+    assert main(["evaluate", str(run), "--data", str(data), "--device", "cpu"]) == 0
+    assert main(["report", str(run), "--data", str(data)]) == 0
+    assert main(["visualize", str(run), "--data", str(data), "--num", "99"]) == 0
+    assert "15 images" in capsys.readouterr().out
+    page = Collector()
+    page.feed((run / "report.html").read_text())
+    gallery = json.loads(page.scripts[0])
+    row = gallery["images"]["name"].index(broken.name)
+    assert gallery["runs"][0]["predicted"][row] == -1
+    kinds = unpack(gallery["runs"][0]["kind"], "u1").reshape(-1, 100)
+    assert set(kinds[row].tolist()) == {OUTCOMES.index("unreadable image")}
+    assert "unreadable images: 1 (" in (run / "report.html").read_text()
