@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,11 @@ def se_run(birds: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def gpca_run(birds: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with GPCA attention."""
     return train(birds, tmp_path_factory.mktemp("runs"), "gpca")
+
+
+@pytest.fixture(scope="session")
+def evaluated(se_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the run with SE, evaluated: predictions and scores."""
+    run = shutil.copytree(se_run, tmp_path_factory.mktemp("evaluated") / "se")
+    assert main(["evaluate", str(run), "--device", "cpu"]) == 0
+    return run

@@ -28,13 +28,6 @@ from wsol.views.results import OUTCOMES, open_results, open_several
 NASTY = "</script><script>alert(1)</script><!-- \"'&<b>"
 
 
-@pytest.fixture(scope="module")
-def evaluated(se_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = shutil.copytree(se_run, tmp_path_factory.mktemp("evaluated") / "se")
-    assert main(["evaluate", str(run), "--device", "cpu"]) == 0
-    return run
-
-
 def unpack(text: str, dtype: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(text), dtype)
 

@@ -11,6 +11,7 @@ from PIL import Image
 
 from wsol.cli import main
 from wsol.errors import ConfigError
+from wsol.records import Box
 from wsol.views.colours import PREDICTED, TRUTH
 from wsol.views.names import display_name, display_names
 from wsol.views.overlay import Frame
@@ -56,13 +57,6 @@ def test_names_for_people() -> None:
     assert display_names(["1.a", "2.a", "3.b"]) == ["1.a", "2.a", "b"]
 
 
-@pytest.fixture(scope="module")
-def evaluated(se_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    run = shutil.copytree(se_run, tmp_path_factory.mktemp("visualize") / "se")
-    assert main(["evaluate", str(run), "--device", "cpu"]) == 0
-    return run
-
-
 def test_single_pictures_show_both_boxes_where_they_are(evaluated: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert main(["visualize", str(evaluated), "--pick", "worst", "--num", "5", "--out", str(out)]) == 0
@@ -81,8 +75,6 @@ def test_single_pictures_show_both_boxes_where_they_are(evaluated: Path, tmp_pat
             (results.in_pixels(row, found.boxes[row])[0], PREDICTED, True),
             (results.predictions.truths(row)[0], TRUTH, False),
         ):
-            from wsol.records import Box
-
             x0, _, _, y1 = frame.rect(Box(*box))
             column = x0 if inside else x0 - 1
             # the lower part of the left edge: labels stand at the top

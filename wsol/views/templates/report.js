@@ -319,9 +319,10 @@
       if (!tip) tip = make("div", {class: "tip"}, figure);
       tip.replaceChildren(make("div", {text: `${chart.xLabel} ${+x.toPrecision(4)}`}));
       for (const s of chart.series) make("div", {text: `${s.name}: ${+s.y[nearest(s.x)].toPrecision(4)}`}, tip);
-      const left = (px * scale) + svg.offsetLeft;
-      tip.style.left = `${Math.min(left + 10, Math.max(figure.clientWidth - tip.offsetWidth - 6, 0))}px`;
-      tip.style.top = `${svg.offsetTop + 8}px`;
+      const outer = figure.getBoundingClientRect();
+      const left = place.left - outer.left + px * scale + 10;
+      tip.style.left = `${Math.min(left, Math.max(figure.clientWidth - tip.offsetWidth - 6, 0))}px`;
+      tip.style.top = `${place.top - outer.top + 4}px`;
     });
     svg.addEventListener("pointerleave", () => {
       if (tip) tip.remove();
