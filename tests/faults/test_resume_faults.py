@@ -15,7 +15,7 @@ import yaml
 
 from wsol.config import Config, config_from_dict, config_to_dict, dump_config
 from wsol.errors import CheckpointError, ConfigError, DataError
-from wsol.training.checkpoint import load_checkpoint
+from wsol.training.checkpoint import load_checkpoint, save_checkpoint
 from wsol.training.distributed import Ranks
 from wsol.training.log import TIME_COLUMNS, read_csv
 from wsol.training.run_folder import RunFolder
@@ -178,6 +178,17 @@ def test_resume_of_a_finished_run_changes_nothing(birds: Path, tmp_path: Path) -
     before = RunFolder(tmp_path).checkpoints.last.read_bytes()
     assert go(config, tmp_path, resume=True) == 0
     assert RunFolder(tmp_path).checkpoints.last.read_bytes() == before
+
+
+def test_another_number_of_processes_is_noted(
+    birds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    go(make_config(birds, epochs=1), tmp_path)
+    last = RunFolder(tmp_path).checkpoints.last
+    state = load_checkpoint(last)
+    save_checkpoint(last, {**state, "random": state["random"] * 2})  # as two ranks would have left it
+    assert go(make_config(birds), tmp_path, resume=True) == 0
+    assert "2 processes before, 1 now" in capsys.readouterr().out
 
 
 def test_a_checkpoint_of_another_model_is_refused(birds: Path, tmp_path: Path) -> None:
