@@ -77,8 +77,7 @@ def run(args: argparse.Namespace) -> None:
     if several:
         grid = draw_grid(tiles, [r.name for r in results], captions)
     else:
-        columns = min(6, max(1, round(len(tiles) ** 0.5 * 1.3)))
-        grid = draw_grid(in_rows([t[0] for t in tiles], columns))
+        grid = draw_grid(in_rows([t[0] for t in tiles]))
     grid.save(out / "grid.png")
     first = results[0]
     threshold = first.threshold if args.threshold is None else args.threshold

@@ -38,7 +38,8 @@ def draw_picked(
 
     threshold: for all runs; None for each run's own.
     """
-    found = [r.find(np.array([r.threshold if threshold is None else threshold]), top=True) for r in results]
+    cuts = [r.threshold if threshold is None else threshold for r in results]
+    found = [r.find(np.array([cut]))[1] for r, cut in zip(results, cuts, strict=True)]
     first = results[0]
     rows = pick_rows(
         how,

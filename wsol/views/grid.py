@@ -62,6 +62,9 @@ def draw_grid(
     return sheet
 
 
-def in_rows(pictures: Sequence[Image.Image], columns: int) -> list[list[Image.Image]]:
-    """The pictures in reading order, `columns` to a row."""
-    return [list(pictures[i : i + columns]) for i in range(0, len(pictures), columns)]
+def in_rows(pictures: Sequence[Image.Image]) -> list[list[Image.Image]]:
+    """The pictures in reading order, in up to six columns: a full last row first, then about 4 to 3."""
+    num = len(pictures)
+    choices = range(min(num, 3), min(num, 6) + 1) if num else (1,)
+    columns = min(choices, key=lambda c: (-num % c, abs(c - (4 / 3 * num) ** 0.5)))
+    return [list(pictures[i : i + columns]) for i in range(0, num, columns)]

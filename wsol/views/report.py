@@ -45,7 +45,7 @@ def build_page(results: Sequence[Results], num_images: int | None = None) -> Pag
     thresholds = threshold_grid([r.threshold for r in results])
     start = int(np.argmin(np.abs(thresholds - first.threshold)))
     rows = gallery_rows(len(first.predictions), len(results), num_images)
-    found = [(r.find(thresholds, top=False), r.find(thresholds, top=True)) for r in results]
+    found = [r.find(thresholds) for r in results]
     live = [live_figures(r, true) for r, (true, _) in zip(results, found, strict=True)]
     runs = [
         gallery_run(r, true, top, rows, figures)

@@ -26,14 +26,17 @@ UNREADABLE = "unreadable image"
 OUTCOMES = (*KINDS, UNREADABLE)
 
 
-class TopPredictions(Predictions):
-    """The same predictions with the map of the best class in the place of the true class's."""
+class WrongPredictions(Predictions):
+    """The images whose best class is not the true one, with its map; the other images are passed over."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TopPredictions, (self.folder,)
+        return WrongPredictions, (self.folder,)
 
     def raw_map(self, row: int) -> NDArray[np.float64]:
         return self.maps[row, 1].astype(np.float64)
+
+    def unreadable(self, row: int) -> bool:
+        return bool(self.ranks[row] == 0) or super().unreadable(row)
 
 
 @dataclass(frozen=True)
@@ -71,13 +74,26 @@ class Results:
         unread = [self.predictions.unreadable(row) for row in range(len(self.predictions))]
         return np.where(unread, -1, best)
 
-    def find(self, thresholds: NDArray[np.float64], top: bool) -> FoundBoxes:
-        """Boxes and overlaps of every image at these thresholds, on the map of the best or the true class."""
-        source = TopPredictions(self.predictions.folder) if top else self.predictions
-        workers = choose_workers(len(source))
-        return find_boxes(source, {self.protocol.name: thresholds}, [self.protocol], workers)[
-            self.protocol.name
-        ]
+    def find(self, thresholds: NDArray[np.float64]) -> tuple[FoundBoxes, FoundBoxes]:
+        """Boxes and overlaps of every image at ascending thresholds, on the true and on the best class's map.
+
+        Where the best class is the true one these are the same, and found once.
+        """
+        wanted, protocols = {self.protocol.name: thresholds}, [self.protocol]
+        workers = choose_workers(len(self.predictions))
+        true, wrong = (
+            find_boxes(source, wanted, protocols, workers)[self.protocol.name]
+            for source in (self.predictions, WrongPredictions(self.predictions.folder))
+        )
+        right = (self.predictions.ranks == 0)[:, None]
+        top = FoundBoxes(
+            thresholds,
+            boxes=np.where(right[..., None], true.boxes, wrong.boxes),
+            empty=np.where(right, true.empty, wrong.empty),
+            single=np.where(right, true.single, wrong.single),
+            best=np.where(right, true.best, wrong.best),
+        )
+        return true, top
 
     def in_pixels(self, row: int, boxes: NDArray[np.int64]) -> NDArray[np.float64]:
         """(T, 4) boxes of an image in the protocol's frame, as boxes in its original pixels."""

@@ -19,6 +19,7 @@ from PIL import Image
 from wsol.cli import main
 from wsol.config import Data
 from wsol.data.index import open_dataset
+from wsol.scoring.image import ImageScorer
 from wsol.scoring.kinds import KINDS
 from wsol.views.gallery import thumbnail
 from wsol.views.page import Page, RunText, render, safe_json
@@ -57,13 +58,18 @@ def test_packed_numbers_are_those_of_the_scores(evaluated: Path) -> None:
     assert data["kinds"] == [*KINDS, "unreadable image"]
 
 
-def test_the_same_class_has_the_same_boxes_on_both_maps(evaluated: Path) -> None:
+def test_boxes_of_both_maps_are_those_of_one_image_at_a_time(evaluated: Path) -> None:
     results = open_results(evaluated)
+    predictions = results.predictions
     thresholds = threshold_grid([0.2])
-    true, top = results.find(thresholds, top=False), results.find(thresholds, top=True)
-    right = results.predictions.ranks == 0
-    assert right.any()
-    np.testing.assert_array_equal(true.boxes[right], top.boxes[right])
+    assert 0 < (predictions.ranks == 0).sum() < len(predictions)
+    for which, found in enumerate(results.find(thresholds)):
+        for row in range(len(predictions)):
+            raw = predictions.maps[row, which].astype(np.float64)
+            scorer = ImageScorer(raw, predictions.truths(row), predictions.size(row), predictions.view)
+            wanted = scorer.find(results.protocol, thresholds)
+            np.testing.assert_array_equal(found.boxes[row], wanted.boxes)
+            np.testing.assert_array_equal(found.single[row], wanted.single)
 
 
 @given(st.lists(st.floats(0, 0.999), max_size=3))

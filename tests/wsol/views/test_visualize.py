@@ -64,7 +64,7 @@ def test_single_pictures_show_both_boxes_where_they_are(evaluated: Path, tmp_pat
     pictures = sorted(p for p in out.iterdir() if p.name != "grid.png")
     assert len(pictures) == 5
     results = open_results(evaluated)
-    found = results.find(np.array([results.threshold]), top=True)
+    _, found = results.find(np.array([results.threshold]))
     order = np.argsort(found.single[:, 0], kind="stable")[:5].tolist()
     for row, path in zip(order, pictures, strict=True):
         assert Path(results.predictions.names[row]).stem in path.name
