@@ -90,7 +90,7 @@ def run() -> list[Ratio]:
             "solves": training_pass(lambda x: masks_by_separate_solves(x, module.theta, module.delta), x),
             "resnet": resnet_step,
         },
-        rounds=3,
+        rounds=2,
     )
     size = f"N={BATCH}, C={CHANNELS}, {SIDE}x{SIDE}, {torch.get_num_threads()} threads"
     return [
