@@ -13,7 +13,7 @@ import pytest
 import torch
 import yaml
 
-from wsol.config import Config, config_from_dict, config_to_dict, dump_config
+from wsol.config import Config, config_from_dict, config_to_dict, dump_config, load_config
 from wsol.errors import CheckpointError, ConfigError, DataError
 from wsol.training.checkpoint import load_checkpoint, save_checkpoint
 from wsol.training.distributed import Ranks
@@ -219,7 +219,9 @@ def test_another_recipe_is_refused_and_the_changes_are_named(birds: Path, tmp_pa
     with pytest.raises(ConfigError, match=r"train\.lr was 0\.02, is 0\.5"):
         go(make_config(birds, epochs=1, lr=0.5), tmp_path, resume=True)
     # What only says where, how long and how it runs may change.
-    assert go(make_config(birds, epochs=2, checkpoint_every=3), tmp_path, resume=True) == 0
+    longer = make_config(birds, epochs=2, checkpoint_every=3)
+    assert go(longer, tmp_path, resume=True) == 0
+    assert load_config(tmp_path / "config.yaml") == longer
 
 
 def test_other_data_is_refused(birds: Path, tmp_path: Path) -> None:

@@ -42,7 +42,6 @@ def write_identity(
 
 
 def write_versions(folder: RunFolder, ranks: Ranks) -> None:
-    """versions.json; a resumed run overwrites it with what it continues on."""
     folder.write_json(
         folder.versions,
         {
@@ -63,6 +62,13 @@ def write_versions(folder: RunFolder, ranks: Ranks) -> None:
     )
 
 
+def renew_identity(folder: RunFolder, config: Config, data: DataRecord, ranks: Ranks) -> None:
+    """Check that it is the same run, then note what it continues on and with."""
+    check_same_run(folder, config, data)
+    folder.write_config(config)
+    write_versions(folder, ranks)
+
+
 def check_same_run(folder: RunFolder, config: Config, data: DataRecord) -> None:
     """Refuse to continue a run with other data, or with a config that would have led to other weights."""
     former = load_config(folder.config)
@@ -77,7 +83,7 @@ def check_same_run(folder: RunFolder, config: Config, data: DataRecord) -> None:
             + (f" and {len(changed) - 4} more" if len(changed) > 4 else "")
         )
     was = DataRecord.from_json(folder.read_json(folder.data))
-    if (was.digest, was.skipped) != (data.digest, data.skipped):
+    if (was.digest, was.counts) != (data.digest, data.counts):
         raise DataError(
             f"{folder.path}: --resume with other data than the run's: {config.data.root} has {_shown(data)}, "
             f"the run had {_shown(was)}"

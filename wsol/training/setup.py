@@ -14,7 +14,7 @@ from wsol.records import DataIndex, Sample
 from wsol.training import random_state
 from wsol.training.checkpoint import load_model_state
 from wsol.training.distributed import Ranks
-from wsol.training.identity import check_same_run, write_identity, write_versions
+from wsol.training.identity import renew_identity, write_identity
 from wsol.training.learner import Learner
 from wsol.training.log import EpochSums, Row, RunLog
 from wsol.training.run_folder import DataRecord, RunFolder, describe
@@ -115,8 +115,7 @@ def prepare(config: Config, folder: RunFolder, resume: bool, ranks: Ranks) -> Ru
         ranks.on_main(lambda: write_identity(folder, config, data, localizer.weights_report.to_dict(), ranks))
     else:
         load_model_state(localizer, state["model"], here=words, there=state["describes"])
-        ranks.on_main(lambda: check_same_run(folder, config, data))
-        ranks.on_main(lambda: write_versions(folder, ranks))
+        ranks.on_main(lambda: renew_identity(folder, config, data, ranks))
         learner.load_optimizer(state)
         progress = Progress.of(state)
         if len(state["random"]) == ranks.world:
