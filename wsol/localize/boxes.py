@@ -2,62 +2,81 @@
 
 A map and its ascending thresholds are first reduced to a **depth** image: how many of the distinct threshold
 levels a pixel passes. The foreground at level j is then `depth > j`, whatever the thresholds were, and all
-that follows works on small integers.
-
-Contours are found level by level with OpenCV (8-connected foreground, holes have contours of their own).
-Most levels of a smooth map need no pass. Walking down from level b to level a, a component can only appear
-at a regional maximum of depth v with a < v <= b, and a hole can only vanish at a regional minimum v in that
-same range. So where there is none, and both ends have exactly one contour, every level between them has
-exactly one contour too: its box is that of the whole foreground, which the row and column maxima give for all
-levels at once.
+that follows works on small integers. The components of all levels come from one component tree
+(`wsol.localize.component_tree`); a few levels, or an image with very many peaks, are done level by level with
+OpenCV. The results are the same: foreground is 8-connected, and holes have contours of their own, one pixel
+wider than the hole.
 
 Boxes are x0, y0, x1, y1 in pixels of the map with x1 = x + width clipped to W - 1, as the field has it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from skimage.morphology import local_maxima, local_minima
 
+from wsol.localize.component_tree import Components, Depth, IntArray, find_components
 from wsol.localize.maps import FloatMap
 
-IntArray = NDArray[np.int64]
-Contoured = tuple[list[tuple[int, ...]], int]  # the boxes of one level, the position of the largest
+FEW_LEVELS = 48  # up to here a pass for each level is faster than the tree
+MANY_PEAKS = 512  # beyond, the tree is slower than passes
+GRAINS = 4096  # parts of [0, 1] in which most pixels find their level by a look-up
 
 
 class Levels(NamedTuple):
     """A map cut at ascending thresholds.
 
-    depth: (H, W) unsigned, the number of distinct levels that each pixel passes.
+    depth: (H, W) unsigned, the number of distinct levels that each pixel passes. fine: the map itself.
     num: how many distinct levels there are. index: (T,) the level of each threshold.
     """
 
-    depth: NDArray[np.unsignedinteger]
+    depth: Depth
+    fine: FloatMap
     num: int
     index: IntArray  # type: ignore[assignment]  # hides tuple.index, which nobody wants here
 
 
 class Contours(NamedTuple):
-    """Every contour of every level, outer ones and holes.
+    """The contours of every level.
 
-    boxes: (K, 4). level: (K,) ascending. largest: (num,) the row of the contour of the largest area of each
-    level, -1 where a level has no foreground.
+    boxes: (K, 4) of all of them. level: (K,) ascending. largest: (num, 4) the box of the one with the largest
+    area. most: (num, 4) the box of the component with the most pixels, None where it was not found on the
+    way. Both are -1 where there is no foreground.
     """
 
     boxes: IntArray
     level: IntArray
     largest: IntArray
+    most: IntArray | None
 
 
 def cut(score_map: FloatMap, thresholds: NDArray[np.float64], strict: bool = True) -> Levels:
     """Foreground is `map > t` (strict) or `map >= t`."""
+    first, last = _grains(thresholds.tobytes(), strict)
+    grain = (score_map * GRAINS).astype(np.int64)
+    depth = first.take(grain)
+    # Only where a threshold lies inside the grain of a pixel must it be compared.
+    unsure = np.flatnonzero(depth != last.take(grain))
     side = "left" if strict else "right"
-    depth = np.searchsorted(thresholds, score_map, side=side)  # type: ignore[call-overload]
-    return Levels(_small(depth, len(thresholds)), len(thresholds), np.arange(len(thresholds)))
+    values = score_map.ravel()[unsure]
+    depth.ravel()[unsure] = np.searchsorted(thresholds, values, side=side)  # type: ignore[call-overload]
+    return Levels(depth, score_map, len(thresholds), np.arange(len(thresholds)))
+
+
+@lru_cache(maxsize=16)
+def _grains(thresholds: bytes, strict: bool) -> tuple[Depth, Depth]:
+    """How many thresholds the lower and the upper end of each grain pass. GRAINS is a power of two, so that
+    a value's grain is exact."""
+    values = np.frombuffer(thresholds, dtype=np.float64)
+    edges = np.arange(GRAINS + 2) / GRAINS
+    side = "left" if strict else "right"
+    passed = np.searchsorted(values, edges, side=side)  # type: ignore[call-overload]
+    return _small(passed[:-1], len(values)), _small(passed[1:], len(values))
 
 
 def cut_quantized(score_map: FloatMap, thresholds: NDArray[np.float64]) -> Levels:
@@ -69,78 +88,157 @@ def cut_quantized(score_map: FloatMap, thresholds: NDArray[np.float64]) -> Level
     cuts = (thresholds * image.max()).astype(np.int64)
     levels, index = np.unique(cuts, return_inverse=True)
     passed = np.searchsorted(levels, np.arange(256), side="left")
-    return Levels(_small(passed, len(levels))[image], len(levels), index.astype(np.int64))
+    return Levels(_small(passed, len(levels))[image], score_map, len(levels), index.astype(np.int64))
 
 
 def foreground_boxes(levels: Levels) -> IntArray:
     """(num, 4): the box around all of the foreground; (-1, -1, -1, -1) where there is none."""
-    height, width = levels.depth.shape
-    boxes = _extents(levels)
-    boxes[:, 2] = np.minimum(boxes[:, 2], width - 1)
-    boxes[:, 3] = np.minimum(boxes[:, 3], height - 1)
+    boxes = _clip(_extents(levels), levels)
     boxes[levels.depth.max() :] = -1
     return boxes
 
 
-def contour_boxes(levels: Levels) -> Contours:
-    """The boxes of all contours at all levels, and which contour of each level has the largest area."""
-    depth, num = levels.depth, levels.num
-    height, width = depth.shape
-    occupied = min(int(depth.max()), num)  # the levels above have no foreground
-    extents = _extents(levels)
-    found: dict[int, Contoured] = {}
-
-    def visit(level: int) -> bool:
-        """Find the contours of one level, once; whether there is exactly one."""
-        if level not in found:
-            found[level] = _contours_at(depth, level, extents[level])
-        return len(found[level][0]) == 1
-
-    for first, last in _quiet_ranges(depth, occupied):
-        pending = [(first, last)]
-        while pending:
-            low, high = pending.pop()
-            if visit(low) & visit(high):
-                for level in range(low + 1, high):
-                    found[level] = ([tuple(extents[level].tolist())], 0)
-            elif high - low > 1:
-                middle = (low + high) // 2
-                pending += [(low, middle), (middle, high)]
-
-    counts = np.array([len(found[level][0]) for level in range(occupied)], dtype=np.int64)
-    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    boxes = np.array([box for level in range(occupied) for box in found[level][0]], dtype=np.int64)
-    boxes = np.minimum(boxes.reshape(-1, 4), [width, height, width - 1, height - 1])
-    largest = np.full(num, -1, dtype=np.int64)
-    largest[:occupied] = starts[:-1] + [found[level][1] for level in range(occupied)]
-    return Contours(boxes, np.repeat(np.arange(occupied), counts), largest)
+def contour_boxes(levels: Levels, holes: bool = True) -> Contours:
+    """The contours at all levels: the outer ones, one for each component, and those of holes if asked for."""
+    occupied = min(int(levels.depth.max()), levels.num)  # the levels above have no foreground
+    if occupied > FEW_LEVELS and min(levels.depth.shape) > 2:
+        outer = find_components(levels.depth, levels.fine, levels.num, True, MANY_PEAKS, sizes=True)
+        inner = _find_holes(levels) if holes else None
+        if outer is not None and (inner is not None or not holes):
+            return _from_trees(levels, outer, inner)
+    return _from_passes(levels, range(occupied), holes)
 
 
 def largest_contour_boxes(levels: Levels, contours: Contours) -> IntArray:
     """(num, 4): the box of the contour with the largest area; -1 where there is no foreground."""
-    boxes = np.full((levels.num, 4), -1, dtype=np.int64)
-    some = contours.largest >= 0
-    boxes[some] = contours.boxes[contours.largest[some]]
-    return boxes
+    return contours.largest
 
 
 def largest_component_boxes(levels: Levels, contours: Contours) -> IntArray:
     """(num, 4): the box of the 8-connected component with the most pixels; -1 where there is no foreground.
 
-    It differs from the largest contour where components lie beside each other or have holes. Where a level
-    has a single contour there is a single component, and nothing needs to be counted.
+    It differs from the largest contour where components lie beside each other or have holes. Between equals
+    the topmost box is taken, then the leftmost.
     """
-    boxes = largest_contour_boxes(levels, contours)
-    height, width = levels.depth.shape
+    if contours.most is not None:
+        return contours.most
+    boxes = contours.largest.copy()
     extents = _extents(levels)
-    counts = np.bincount(contours.level, minlength=levels.num)
-    for level in np.flatnonzero(counts > 1).tolist():
+    # Where a level has a single contour there is a single component, and nothing needs to be counted.
+    for level in np.flatnonzero(np.bincount(contours.level, minlength=levels.num) > 1).tolist():
         x0, y0, x1, y1 = extents[level].tolist()
         mask = (levels.depth[y0:y1, x0:x1] > level).view(np.uint8)
         _, _, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
-        x, y, w, h, _ = stats[1 + int(np.argmax(stats[1:, cv2.CC_STAT_AREA]))].tolist()
-        boxes[level] = (x0 + x, y0 + y, min(x0 + x + w, width - 1), min(y0 + y + h, height - 1))
+        x, y, w, h, pixels = stats[1:].T.astype(np.int64)
+        found = np.stack([x0 + x, y0 + y, x0 + x + w, y0 + y + h], axis=1)
+        boxes[level] = _clip(found, levels)[_first_of_most(pixels, found, np.zeros_like(pixels))[0]]
     return boxes
+
+
+def _find_holes(levels: Levels) -> Components | None:
+    """The holes of every level as components of the background, the outer background aside.
+
+    Background is 4-connected. A frame of background around the image joins all of it that reaches the edge,
+    and since that frame is the deepest of all, what it has joined is the eldest component.
+    """
+    height = np.uint16(levels.num) - levels.depth.astype(np.uint16)
+    frame = np.pad(height, 1, constant_values=levels.num + 1)
+    fine = np.pad(1 - levels.fine, 1, constant_values=1)
+    found = find_components(frame, fine, levels.num, False, MANY_PEAKS, sizes=False)
+    if found is None:
+        return None
+    kept = ~found.eldest
+    # Background at level j is depth <= j, which is height > num - 1 - j. Back from the frame, and the
+    # contour runs through the foreground around the hole: one pixel wider on every side.
+    level = levels.num - 1 - found.level[kept]
+    boxes = found.boxes[kept] + np.array([-2, -2, 0, 0])
+    return Components(level, boxes, found.eldest[kept], None)
+
+
+def _from_trees(levels: Levels, outer: Components, inner: Components | None) -> Contours:
+    level, boxes = outer.level, outer.boxes
+    if inner is not None:
+        level, boxes = np.concatenate([level, inner.level]), np.concatenate([boxes, inner.boxes])
+        order = np.argsort(level, kind="stable")
+        level, boxes = level[order], boxes[order]
+    largest = np.full((levels.num, 4), -1, dtype=np.int64)
+    most = largest.copy()
+    winners, sure = _largest_outer(outer)
+    largest[outer.level[winners]] = outer.boxes[winners]
+    assert outer.sizes is not None
+    counted = _first_of_most(outer.sizes[0], outer.boxes, outer.level)
+    most[outer.level[counted]] = outer.boxes[counted]
+    unsure = outer.level[winners[~sure]].tolist()
+    if unsure:
+        largest[unsure] = _from_passes(levels, unsure, holes=True).largest[unsure]
+    return Contours(_clip(boxes, levels), level, _clip(largest, levels), _clip(most, levels))
+
+
+def _largest_outer(outer: Components) -> tuple[IntArray, NDArray[np.bool_]]:
+    """The row of the component with the largest contour area at each level, and whether that is sure.
+
+    The area inside an outer contour is what the tree counted plus that inside its hole contours. So it is
+    known where the Euler number tells of no hole, and else lies between the count and the box. It is also
+    larger than any of its hole contours, unless the count is 0. Equal areas are not sure: order decides.
+    """
+    assert outer.sizes is not None
+    _, least, euler = outer.sizes
+    inside = (outer.boxes[:, 2] - outer.boxes[:, 0] - 1) * (outer.boxes[:, 3] - outer.boxes[:, 1] - 1)
+    utmost = np.where(euler == 1, least, inside)
+    order = np.lexsort((-least, outer.level))
+    starts = np.flatnonzero(np.diff(outer.level, prepend=-1))
+    winners = order[starts]
+    rivals = utmost.copy()
+    rivals[winners] = -1
+    strongest = np.maximum.reduceat(rivals, starts)
+    alone = (euler[winners] == 1) | (least[winners] > 0)
+    return winners, (least[winners] > strongest) & alone
+
+
+def _first_of_most(pixels: NDArray[np.floating] | IntArray, boxes: IntArray, level: IntArray) -> IntArray:
+    """The row with the most pixels at each level; between equals the topmost, then the leftmost."""
+    order = np.lexsort((boxes[:, 2], boxes[:, 3], boxes[:, 0], boxes[:, 1], -pixels, level))
+    first: IntArray = order[np.flatnonzero(np.diff(level[order], prepend=-1))]
+    return first
+
+
+def _from_passes(levels: Levels, wanted: Sequence[int], holes: bool) -> Contours:
+    """The contours of the wanted levels, each by a pass of its own over the part that holds foreground."""
+    extents = _extents(levels)
+    boxes: list[tuple[int, ...]] = []
+    level_of: list[int] = []
+    largest = np.full((levels.num, 4), -1, dtype=np.int64)
+    for level in wanted:
+        x0, y0, x1, y1 = extents[level].tolist()
+        mask = (levels.depth[y0:y1, x0:x1] > level).view(np.uint8)
+        # A tree, since the order of the contours decides between equal areas.
+        contours, tree = cv2.findContours(mask, cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE, offset=(x0, y0))
+        rectangles = map(cv2.boundingRect, contours)
+        found: list[tuple[int, ...]] = [(x, y, x + w, y + h) for x, y, w, h in rectangles]
+        areas = [cv2.contourArea(contour) for contour in contours] if len(contours) > 1 else [0.0]
+        largest[level] = found[areas.index(max(areas))]
+        kept = found if holes or len(found) == 1 else _outer(found, tree[0, :, 3])
+        boxes += kept
+        level_of += [level] * len(kept)
+    all_boxes = np.array(boxes, dtype=np.int64).reshape(-1, 4)
+    return Contours(
+        _clip(all_boxes, levels), np.array(level_of, dtype=np.int64), _clip(largest, levels), None
+    )
+
+
+def _outer(boxes: list[tuple[int, ...]], parent: NDArray[np.int32]) -> list[tuple[int, ...]]:
+    """The boxes of the contours that are not holes: those with an even number of others around them."""
+    around = np.zeros(len(boxes), dtype=np.int64)
+    up = parent
+    while (up >= 0).any():
+        around += up >= 0
+        up = np.where(up >= 0, parent[up], -1)
+    return [box for box, count in zip(boxes, around.tolist(), strict=True) if count % 2 == 0]
+
+
+def _clip(boxes: IntArray, levels: Levels) -> IntArray:
+    height, width = levels.depth.shape
+    return np.minimum(boxes, [width, height, width - 1, height - 1])
 
 
 def _small(values: NDArray[np.int64], largest: int) -> NDArray[np.unsignedinteger]:
@@ -158,34 +256,3 @@ def _extents(levels: Levels) -> IntArray:
 
     ends = (first(columns), first(rows), len(columns) - first(columns[::-1]), len(rows) - first(rows[::-1]))
     return np.stack(ends, axis=1)
-
-
-def _quiet_ranges(depth: NDArray[np.unsignedinteger], occupied: int) -> list[tuple[int, int]]:
-    """The (first, last) levels of the ranges inside which no component appears and no hole vanishes."""
-    if occupied == 0:
-        return []
-    if min(depth.shape) < 3:  # too thin for an interior
-        return [(level, level) for level in range(occupied)]
-    peaks = local_maxima(depth, connectivity=2)
-    pits = local_minima(depth, connectivity=1, allow_borders=False)
-    events = np.unique(depth[peaks | pits])
-    group = np.searchsorted(events, np.arange(occupied), side="right")
-    firsts = np.flatnonzero(np.diff(group, prepend=-1))
-    lasts = np.append(firsts[1:], occupied) - 1
-    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
-
-
-def _contours_at(depth: NDArray[np.unsignedinteger], level: int, extent: IntArray) -> Contoured:
-    """The boxes (ends excluded) of the contours at one level and the position of the largest by area.
-
-    Only the part of the image that holds foreground is searched. RETR_TREE, since the order of the contours
-    decides between equal areas.
-    """
-    x0, y0, x1, y1 = extent.tolist()
-    mask = (depth[y0:y1, x0:x1] > level).view(np.uint8)
-    contours, _ = cv2.findContours(mask, cv2.RETR_TREE, cv2.CHAIN_APPROX_SIMPLE, offset=(x0, y0))
-    if len(contours) == 1:
-        return [(x0, y0, x1, y1)], 0
-    boxes: list[tuple[int, ...]] = [(x, y, x + w, y + h) for x, y, w, h in map(cv2.boundingRect, contours)]
-    areas = [cv2.contourArea(contour) for contour in contours]
-    return boxes, areas.index(max(areas))

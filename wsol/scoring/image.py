@@ -76,7 +76,7 @@ class ImageScorer:
         p, frame = protocol, frame_size(protocol, self._view, self._size)
         key = (p.recipe, frame, p.flat_is_empty, p.quantized, p.strict, thresholds.tobytes())
         levels = self._once(("levels", *key), lambda: self._cut(protocol, thresholds))
-        all_contours = self._once(("contours", *key), lambda: contour_boxes(levels))
+        all_contours = self._once(("contours", p.holes, *key), lambda: contour_boxes(levels, p.holes))
         single = _RULES[protocol.single_box](levels, all_contours)
         empty = single[:, 0] < 0
         nothing = empty_box(protocol, frame)

@@ -47,6 +47,7 @@ class Protocol:
     fixed: the threshold that needs no boxes to choose it. step, low, high: the grid that is searched.
     headline: which threshold the protocol's own figure uses, ``fixed`` or ``oracle``.
     box: which box stands for the foreground. ``all contours`` counts the best of them.
+    holes: whether the contours of holes are among all contours.
     empty: the box where there is no foreground, None for the whole frame.
     flat_is_empty: whether a constant map that is scored as it is has no foreground.
     integer_truth: whether truth boxes are truncated to whole pixels before and after scaling.
@@ -65,6 +66,7 @@ class Protocol:
     step: float = 0.01
     headline: Literal["fixed", "oracle"] = "fixed"
     box: BoxRule = "largest contour"
+    holes: bool = False
     empty: tuple[int, int, int, int] | None = None
     flat_is_empty: bool = True
     integer_truth: bool = False
@@ -110,6 +112,7 @@ WSOLEVAL_V1 = _register(
         step=0.001,
         headline="oracle",
         box="largest contour",
+        holes=True,
         empty=(0, 0, 0, 0),
         flat_is_empty=False,
         integer_truth=True,

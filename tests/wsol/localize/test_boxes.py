@@ -10,6 +10,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from skimage.measure import label, regionprops
 
+from wsol.localize import boxes
 from wsol.localize.boxes import (
     contour_boxes,
     cut,
@@ -24,6 +25,8 @@ small_maps = arrays(
     st.tuples(st.integers(1, 9), st.integers(1, 9)),
     elements=st.sampled_from([0.0, 0.1, 0.2, 0.25, 0.5, 0.55, 0.9, 1.0]),
 )
+# Larger and of few values: plateaus, rings, nested holes.
+step_maps = arrays(np.float64, (13, 14), elements=st.sampled_from([0.0, 0.0, 0.2, 0.5, 1.0]))
 THRESHOLDS = np.array([0.0, 0.1, 0.2, 0.3, 0.5, 0.75, 0.9, 1.0])
 
 
@@ -66,19 +69,19 @@ def test_a_thousand_thresholds_have_at_most_255_levels() -> None:
 @given(small_maps, st.booleans())
 def test_foreground_boxes(score_map: NDArray[np.float64], strict: bool) -> None:
     levels = cut(score_map, THRESHOLDS, strict)
-    boxes = foreground_boxes(levels)
+    found = foreground_boxes(levels)
     for level in range(levels.num):
-        assert boxes[level].tolist() == around(levels.depth > level)
+        assert found[level].tolist() == around(levels.depth > level)
 
 
 @given(small_maps)
 def test_largest_component_is_skimages(score_map: NDArray[np.float64]) -> None:
     levels = cut(score_map, THRESHOLDS)
-    boxes = largest_component_boxes(levels, contour_boxes(levels))
+    found = largest_component_boxes(levels, contour_boxes(levels))
     for level in range(levels.num):
         components = regionprops(label(levels.depth > level, connectivity=2))
         if not components:
-            assert boxes[level].tolist() == [-1] * 4
+            assert found[level].tolist() == [-1] * 4
             continue
         most = max(c.area for c in components)
         height, width = score_map.shape
@@ -87,7 +90,7 @@ def test_largest_component_is_skimages(score_map: NDArray[np.float64]) -> None:
             for c in components
             if c.area == most
         ]
-        assert boxes[level].tolist() in largest
+        assert found[level].tolist() in largest
 
 
 @given(small_maps)
@@ -98,11 +101,40 @@ def test_every_level_has_the_contours_of_its_mask(score_map: NDArray[np.float64]
     for level in range(levels.num):
         mask = levels.depth > level
         numbered = label(mask, connectivity=2)
-        boxes = contours.boxes[contours.level == level].tolist()
-        assert len(boxes) >= numbered.max()
+        found = contours.boxes[contours.level == level].tolist()
+        assert len(found) >= numbered.max()
         for component in range(1, numbered.max() + 1):
-            assert around(numbered == component) in boxes
-        assert (contours.largest[level] < 0) == (not mask.any())
+            assert around(numbered == component) in found
+        assert (contours.largest[level, 0] < 0) == (not mask.any())
+
+
+@given(small_maps | step_maps, st.booleans())
+def test_the_tree_finds_what_passes_find(score_map: NDArray[np.float64], holes: bool) -> None:
+    """The same contours, the same largest one, the same component with the most pixels."""
+    if min(score_map.shape) < 3:
+        return
+    levels = cut(score_map, THRESHOLDS)
+    passes = contour_boxes(levels, holes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(boxes, "FEW_LEVELS", 0)
+        tree = contour_boxes(levels, holes)
+    if not (score_map > 0).any():
+        return
+    assert tree.most is not None
+    assert passes.most is None
+    for level in range(levels.num):
+        of_tree, of_passes = (c.boxes[c.level == level].tolist() for c in (tree, passes))
+        assert sorted(of_tree) == sorted(of_passes), level
+    np.testing.assert_array_equal(tree.largest, passes.largest)
+    np.testing.assert_array_equal(tree.most, largest_component_boxes(levels, passes))
+
+
+def test_many_peaks_fall_back_to_passes() -> None:
+    dots = np.zeros((120, 120))
+    dots[::3, ::3] = np.linspace(0.5, 1, 1600).reshape(40, 40)
+    levels = cut(dots, np.arange(0, 1, 0.01))
+    assert contour_boxes(levels).most is None
+    assert (np.bincount(contour_boxes(levels).level)[:50] == 1600).all()
 
 
 def test_hole_contours_are_one_pixel_wider_than_the_hole() -> None:
@@ -118,8 +150,8 @@ def test_largest_contour_and_its_absence() -> None:
     score_map[1:4, 1:4] = 1
     score_map[10:18, 10:18] = 0.6
     levels = cut(score_map, np.array([0.5, 0.7, 1.0]))
-    boxes = largest_contour_boxes(levels, contour_boxes(levels))
-    assert boxes.tolist() == [[10, 10, 18, 18], [1, 1, 4, 4], [-1] * 4]
+    found = largest_contour_boxes(levels, contour_boxes(levels))
+    assert found.tolist() == [[10, 10, 18, 18], [1, 1, 4, 4], [-1] * 4]
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (2, 2)])
