@@ -28,7 +28,7 @@ from wsol.scoring.image import ImageScorer
 from wsol.scoring.protocols import Protocol, find_protocols
 from wsol.training.run_folder import LoadedRun, load_run
 from wsol.views.found import Found, Localization
-from wsol.views.names import display_names
+from wsol.views.names import find_label
 from wsol.views.photos import quiet_decoder
 from wsol.views.results import default_threshold
 
@@ -80,11 +80,10 @@ class Finder:
 
     def find_class(self, name: str) -> int:
         """The label of a class by its name, or by the name that pictures show."""
-        for names in (list(self.classes), display_names(self.classes)):
-            lowered = [n.lower() for n in names]
-            if name.lower() in lowered:
-                return lowered.index(name.lower())
-        raise ConfigError(f"this localizer does not know the class {name!r}{suggest(name, self.classes)}")
+        label = find_label(name, self.classes)
+        if label is None:
+            raise ConfigError(f"this localizer does not know the class {name!r}{suggest(name, self.classes)}")
+        return label
 
     def _locate(
         self, image: NDArray[np.uint8], labels: list[int], scores: list[float], maps: NDArray[np.float64]

@@ -33,12 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from wsol.api import finder_of
     from wsol.training.run_folder import load_run
-    from wsol.views.export import SUFFIXES, Card, export
+    from wsol.views.export import SUFFIXES, ModelCard, export
 
     loaded = load_run(args.run_dir, "cpu")
     finder = finder_of(loaded)
     out = args.out or args.run_dir / f"localizer{SUFFIXES[args.format]}"
-    card = Card(
+    card = ModelCard(
         classes=loaded.classes,
         view=finder.view,
         protocol=finder.protocol.name,

@@ -31,7 +31,7 @@ ONNX_PACKAGES = ("onnx", "onnxscript")
 
 
 @dataclass(frozen=True)
-class Card:
+class ModelCard:
     """What a user of the exported file must know; written beside it as JSON."""
 
     classes: Sequence[str]
@@ -78,7 +78,7 @@ class Exported(nn.Module):
         return output.logits, self.localizer.maps_for(output, labels)
 
 
-def export(localizer: Localizer, format: str, out: Path, card: Card, overwrite: bool = False) -> Path:
+def export(localizer: Localizer, format: str, out: Path, card: ModelCard, overwrite: bool = False) -> Path:
     """Write the localizer to `out` and its card beside it; returns the path of the card.
 
     Raises:

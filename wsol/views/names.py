@@ -16,6 +16,15 @@ def display_name(name: str) -> str:
     return plain or name
 
 
+def find_label(name: str, classes: Sequence[str]) -> int | None:
+    """The label of the class that has or shows this name, in any case of letters; None where none does."""
+    for names in (classes, display_names(classes)):
+        lowered = [known.lower() for known in names]
+        if name.lower() in lowered:
+            return lowered.index(name.lower())
+    return None
+
+
 def display_names(names: Sequence[str]) -> list[str]:
     """A name to show for each class; those that would look alike stay as they are."""
     shown = [display_name(name) for name in names]

@@ -60,6 +60,16 @@ class RunText:
 
 
 @dataclass(frozen=True)
+class MaskSection:
+    """Charts and a table on the attention masks; the first column names the run."""
+
+    charts: Sequence[Markup]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str
+
+
+@dataclass(frozen=True)
 class Page:
     """Everything that the page shows, ready to be shown."""
 
@@ -74,10 +84,7 @@ class Page:
     class_columns: Sequence[tuple[str, bool]]  # (heading, whether its cells are numbers)
     class_rows: Sequence[Sequence[str]]
     charts: Sequence[Markup] = ()
-    mask_charts: Sequence[Markup] = ()
-    mask_columns: Sequence[str] = ()
-    mask_rows: Sequence[Sequence[str]] = ()
-    masks_note: str = ""
+    masks: MaskSection | None = None
     warnings: Sequence[str] = field(default=())
 
 
@@ -93,7 +100,7 @@ def render(page: Page) -> str:
         *([("charts", "Curves")] if page.charts else []),
         ("gallery", "Gallery"),
         ("classes", "Classes"),
-        *([("masks", "Masks")] if page.mask_charts else []),
+        *([("masks", "Masks")] if page.masks else []),
         ("config", "Configuration"),
     ]
     return environment.get_template("report.html").render(

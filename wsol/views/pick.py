@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wsol.errors import ConfigError
 from wsol.registry import suggest
-from wsol.views.names import display_names
+from wsol.views.names import find_label
 
 Order = Callable[[NDArray[np.int64], NDArray[np.floating], NDArray[np.floating]], NDArray[np.int64]]
 
@@ -41,9 +41,8 @@ def pick_rows(
         rows = rows[np.asarray(predicted)[rows] != np.asarray(labels)[rows]]
     if how in ORDERS:
         return ORDERS[how](rows, overlap, surety)[:num].tolist()
-    for names in (list(classes), display_names(classes)):
-        lowered = [name.lower() for name in names]
-        if how.lower() in lowered:
-            own = rows[np.asarray(labels)[rows] == lowered.index(how.lower())]
-            return ORDERS["worst"](own, overlap, surety)[:num].tolist()
+    label = find_label(how, classes)
+    if label is not None:
+        own = rows[np.asarray(labels)[rows] == label]
+        return ORDERS["worst"](own, overlap, surety)[:num].tolist()
     raise ConfigError(f"--pick {how!r}: neither an order nor a class{suggest(how, [*ORDERS, *classes])}")

@@ -23,9 +23,9 @@ from wsol.views.report_figures import (
     class_table,
     headline_cards,
     learning_charts,
-    mask_section,
     result_rows,
 )
+from wsol.views.report_masks import mask_section
 from wsol.views.results import OUTCOMES, Results
 
 NUM_THRESHOLDS = 100
@@ -53,7 +53,6 @@ def build_page(results: Sequence[Results], num_images: int | None = None) -> Pag
     ]
     classes = display_names(first.predictions.classes)
     columns, class_rows = class_table(results)
-    mask_charts, mask_columns, mask_rows, masks_note = mask_section(results)
     total = len(first.predictions)
     header = first.predictions.header
     protocol = first.protocol
@@ -80,10 +79,7 @@ def build_page(results: Sequence[Results], num_images: int | None = None) -> Pag
             *learning_charts(results),
             *accuracy_charts(results, [true for true, _ in found], live, thresholds),
         ],
-        mask_charts=mask_charts,
-        mask_columns=mask_columns,
-        mask_rows=mask_rows,
-        masks_note=masks_note,
+        masks=mask_section(results),
         warnings=[text for r in results for text in faults(r)],
     )
 

@@ -14,7 +14,7 @@ from wsol.scoring.protocols import HIT
 from wsol.scoring.sweep import FoundBoxes, own_overlap, passes
 from wsol.scoring.tables import KIND_WORDS
 from wsol.training.log import read_csv
-from wsol.views.charts import Series, histogram, line_chart
+from wsol.views.charts import Series, line_chart
 from wsol.views.names import display_names
 from wsol.views.page import Card, Cell, ResultRow
 from wsol.views.results import Results
@@ -184,41 +184,6 @@ def accuracy_charts(
         line_chart(title, over_thresholds, "threshold", "%", (0, 100), cursor=True),
         line_chart(f"GT-known over IoU (hit: {HIT:g})", over_overlap, "IoU at least", "%", (0, 100)),
     ]
-
-
-def mask_section(
-    results: Sequence[Results],
-) -> tuple[list[Markup], list[str], list[list[str]], str]:
-    """(charts, columns, rows, note) on the attention masks of the runs that have some."""
-    with_masks = [(tone, r) for tone, r in enumerate(results) if r.predictions.masks is not None]
-    if not with_masks:
-        return [], [], [], ""
-    masks = {tone: np.asarray(r.predictions.masks, dtype=np.float64) for tone, r in with_masks}
-    finite = {tone: m[np.isfinite(m)] for tone, m in masks.items()}
-    low = min((float(v.min()) for v in finite.values() if v.size), default=0.0)
-    high = max((float(v.max()) for v in finite.values() if v.size), default=1.0)
-    edges = np.linspace(low, high if high > low else low + 1, 41)
-    series = [
-        Series(r.name, edges[:-1].tolist(), np.histogram(finite[tone], edges)[0].tolist(), tone)
-        for tone, r in with_masks
-    ]
-    rows = [
-        [
-            r.name,
-            f"{finite[tone].mean():.4f}",
-            f"{finite[tone].std():.4f}",
-            f"{masks[tone].std(axis=1).mean():.4f}",
-            f"{masks[tone].std(axis=0).mean():.4f}",
-        ]
-        for tone, r in with_masks
-    ]
-    columns = ["Run", "Mean", "Deviation", "across channels", "across images"]
-    note = (
-        "Values of the last attention mask over the class channels, all test images. The deviation across "
-        "channels says how unequally one image's channels are weighted; the one across images says how much "
-        "the weights follow the image. Where both are 0 the attention is a constant factor."
-    )
-    return [histogram("Mask values", edges.tolist(), series, "mask value")], columns, rows, note
 
 
 def _over_epochs(

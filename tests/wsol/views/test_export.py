@@ -18,7 +18,7 @@ from wsol.data.transforms import View
 from wsol.errors import ConfigError
 from wsol.models.localizer import Localizer, build_localizer
 from wsol.training.run_folder import load_run
-from wsol.views.export import Card, export
+from wsol.views.export import ModelCard, export
 
 
 def images(num: int) -> torch.Tensor:
@@ -80,7 +80,7 @@ def test_danet_is_written_where_onnx_has_its_operators(birds: Path, tmp_path: Pa
     runtime: Any = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     pytest.importorskip("onnxscript", reason="onnxscript is not installed")
     data = open_dataset(Data.of("cub", root=birds))
-    card = Card(data.classes, View("resize", 64), "gpca", 0.2, {})
+    card = ModelCard(data.classes, View("resize", 64), "gpca", 0.2, {})
 
     def build(fuse: str) -> Localizer:
         head = Head.of("danet", fuse=fuse, levels=("species", "family"), channels=16)

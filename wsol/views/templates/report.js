@@ -184,7 +184,7 @@
   // ---- the threshold -----------------------------------------------------------------------------------------
   const slider = byId("threshold"), second = byId("large-threshold");
   function showThreshold() {
-    const value = thresholds[state.t].toFixed(2);
+    const exact = thresholds[state.t], value = exact.toFixed(Math.abs(exact * 100 - Math.round(exact * 100)) < 1e-6 ? 2 : 3);
     for (const id of ["threshold-value", "large-value"]) byId(id).textContent = value;
     for (const input of [slider, second]) input.setAttribute("aria-valuetext", value);
     byId("live").replaceChildren(...runs.map((run) => {
