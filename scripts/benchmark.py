@@ -7,8 +7,8 @@ A section is a file in scripts/benchmarks/ with a function `run() -> list[Ratio]
 scripts/benchmarks/timing.py); its name is the file's name. To add one, add the file. Exit code: 0 when
 every bound is kept, 1 when one is broken, 2 for an unknown section.
 
-Measure on a quiet machine: where other programs compete for the cores, threads that wait for each other spoil the
-short measurements more than the long ones. OMP_NUM_THREADS=1 keeps the ratios meaningful even then.
+Measure on a quiet machine: where other programs compete for the cores, threads that wait for each other
+spoil the short measurements more than the long ones. OMP_NUM_THREADS=1 keeps ratios meaningful even then.
 """
 
 import argparse

@@ -92,7 +92,7 @@ def run() -> list[Ratio]:
         },
         rounds=2,
     )
-    size = f"N={BATCH}, C={CHANNELS}, {SIDE}x{SIDE}, {torch.get_num_threads()} threads"
+    size = f"N={BATCH}, C={CHANNELS}, {SIDE}x{SIDE}, threads={torch.get_num_threads()}"
     return [
         Ratio(
             "C separate solves / gpca, forward and backward",
