@@ -107,7 +107,7 @@ def mobilenet_v1(weights: Weights, variant: Literal["timm", "tf"] = "timm") -> B
         loaded = weights.load(
             network,
             Normalisation((0.5, 0.5, 0.5), (0.5, 0.5, 0.5), reason),
-            name_in_file=_TensorFlowNames(network),
+            name_in_file=TensorFlowNames(network),
             hint="a checkpoint with timm's names wants model.backbone.variant: timm",
         )
     else:
@@ -135,7 +135,7 @@ def mobilenet_v1(weights: Weights, variant: Literal["timm", "tf"] = "timm") -> B
 TF_PARTS = {"conv_dw": "dw.0", "bn1": "dw.1", "conv_pw": "pw.0", "bn2": "pw.1"}
 
 
-class _TensorFlowNames:
+class TensorFlowNames:
     """From timm's names of MobileNet V1's tensors to those of checkpoints converted from TensorFlow."""
 
     def __init__(self, network: nn.Module) -> None:

@@ -100,7 +100,8 @@ class Localizer(nn.Module):
     def seed(self, value: int) -> None:
         """Seed every random module, each differently and by its name, so that no other part matters."""
         for name, module in self.random_modules():
-            module.seed((value << 32) + zlib.crc32(name.encode()))
+            # torch's CPU generator looks at 32 bits of a seed alone, so both go into those.
+            module.seed(zlib.crc32(f"{value} {name}".encode()))
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """Every parameter in exactly one group: pretrained or new, weight or bias, with or without decay."""

@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import urlparse
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -171,10 +170,10 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
             content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:
         raise CheckpointError(
-            f"{path}: refused: it holds more than tensors, and reading it could run code; "
-            "save its state_dict alone"
+            f"{path}: refused: it is damaged, or it holds more than tensors and could run code; "
+            "save a state_dict alone"
         ) from None
-    except (OSError, RuntimeError, EOFError, ValueError, KeyError, SafetensorError) as error:
+    except Exception as error:  # on damaged bytes torch's reader raises whatever it trips over
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise CheckpointError(f"{path}: cannot be read as a checkpoint: {reason[:120]}") from None
     for wrapper in WRAPPERS:
