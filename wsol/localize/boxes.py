@@ -20,6 +20,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from wsol.localize import component_tree
 from wsol.localize.component_tree import Components, Depth, IntArray, find_components
 from wsol.localize.maps import FloatMap
 
@@ -45,13 +46,13 @@ class Contours(NamedTuple):
     """The contours of every level.
 
     boxes: (K, 4) of all of them. level: (K,) ascending. largest: (num, 4) the box of the one with the largest
-    area. most: (num, 4) the box of the component with the most pixels, None where it was not found on the
-    way. Both are -1 where there is no foreground.
+    area. most: (num, 4) the box of the component with the most pixels. Both are -1 where there is no
+    foreground, and None where they were not asked for or not found on the way.
     """
 
     boxes: IntArray
     level: IntArray
-    largest: IntArray
+    largest: IntArray | None
     most: IntArray | None
 
 
@@ -91,27 +92,36 @@ def cut_quantized(score_map: FloatMap, thresholds: NDArray[np.float64]) -> Level
     return Levels(_small(passed, len(levels))[image], score_map, len(levels), index.astype(np.int64))
 
 
-def foreground_boxes(levels: Levels) -> IntArray:
-    """(num, 4): the box around all of the foreground; (-1, -1, -1, -1) where there is none."""
-    boxes = _clip(_extents(levels), levels)
-    boxes[levels.depth.max() :] = -1
+def foreground_boxes(score_map: FloatMap, thresholds: NDArray[np.float64], strict: bool = True) -> IntArray:
+    """(T, 4): the box around all of the foreground; (-1, -1, -1, -1) where there is none.
+
+    The maxima of rows and columns tell where it begins and ends: no pixel needs its level.
+    """
+    columns = cut(score_map.max(axis=0)[None], thresholds, strict)
+    rows = cut(score_map.max(axis=1)[None], thresholds, strict)
+    x0, _, x1, _ = _extents(columns).T
+    y0, _, y1, _ = _extents(rows).T
+    height, width = score_map.shape
+    boxes = np.stack([x0, y0, np.minimum(x1, width - 1), np.minimum(y1, height - 1)], axis=1)
+    boxes[columns.depth.max() :] = -1
     return boxes
 
 
-def contour_boxes(levels: Levels, holes: bool = True) -> Contours:
-    """The contours at all levels: the outer ones, one for each component, and those of holes if asked for."""
+def contour_boxes(levels: Levels, holes: bool = True, areas: bool = True) -> Contours:
+    """The contours at all levels: the outer ones, one for each component, and those of holes if asked for.
+
+    areas: whether the largest by area is wanted.
+    """
     occupied = min(int(levels.depth.max()), levels.num)  # the levels above have no foreground
     if occupied > FEW_LEVELS and min(levels.depth.shape) > 2:
-        outer = find_components(levels.depth, levels.fine, levels.num, True, MANY_PEAKS, sizes=True)
+        sizes = (component_tree.pixels, component_tree.areas)[: 1 + areas]
+        outer = find_components(
+            levels.depth, levels.fine, levels.num, diagonal=True, most=MANY_PEAKS, sizes=sizes
+        )
         inner = _find_holes(levels) if holes else None
         if outer is not None and (inner is not None or not holes):
             return _from_trees(levels, outer, inner)
     return _from_passes(levels, range(occupied), holes)
-
-
-def largest_contour_boxes(levels: Levels, contours: Contours) -> IntArray:
-    """(num, 4): the box of the contour with the largest area; -1 where there is no foreground."""
-    return contours.largest
 
 
 def largest_component_boxes(levels: Levels, contours: Contours) -> IntArray:
@@ -122,6 +132,7 @@ def largest_component_boxes(levels: Levels, contours: Contours) -> IntArray:
     """
     if contours.most is not None:
         return contours.most
+    assert contours.largest is not None, "passes find the largest contour too"
     boxes = contours.largest.copy()
     extents = _extents(levels)
     # Where a level has a single contour there is a single component, and nothing needs to be counted.
@@ -144,7 +155,7 @@ def _find_holes(levels: Levels) -> Components | None:
     height = np.uint16(levels.num) - levels.depth.astype(np.uint16)
     frame = np.pad(height, 1, constant_values=levels.num + 1)
     fine = np.pad(1 - levels.fine, 1, constant_values=1)
-    found = find_components(frame, fine, levels.num, False, MANY_PEAKS, sizes=False)
+    found = find_components(frame, fine, levels.num, diagonal=False, most=MANY_PEAKS, sizes=())
     if found is None:
         return None
     kept = ~found.eldest
@@ -152,7 +163,7 @@ def _find_holes(levels: Levels) -> Components | None:
     # contour runs through the foreground around the hole: one pixel wider on every side.
     level = levels.num - 1 - found.level[kept]
     boxes = found.boxes[kept] + np.array([-2, -2, 0, 0])
-    return Components(level, boxes, found.eldest[kept], None)
+    return Components(level, boxes, found.eldest[kept], {})
 
 
 def _from_trees(levels: Levels, outer: Components, inner: Components | None) -> Contours:
@@ -161,17 +172,24 @@ def _from_trees(levels: Levels, outer: Components, inner: Components | None) -> 
         level, boxes = np.concatenate([level, inner.level]), np.concatenate([boxes, inner.boxes])
         order = np.argsort(level, kind="stable")
         level, boxes = level[order], boxes[order]
+    most = np.full((levels.num, 4), -1, dtype=np.int64)
+    counted = _first_of_most(outer.sizes["pixels"], outer.boxes, outer.level)
+    most[outer.level[counted]] = outer.boxes[counted]
+    largest = _largest_by_area(levels, outer) if "area" in outer.sizes else None
+    return Contours(_clip(boxes, levels), level, largest, _clip(most, levels))
+
+
+def _largest_by_area(levels: Levels, outer: Components) -> IntArray:
+    """(num, 4): the box of the largest contour, by a pass where the tree leaves it open."""
     largest = np.full((levels.num, 4), -1, dtype=np.int64)
-    most = largest.copy()
     winners, sure = _largest_outer(outer)
     largest[outer.level[winners]] = outer.boxes[winners]
-    assert outer.sizes is not None
-    counted = _first_of_most(outer.sizes[0], outer.boxes, outer.level)
-    most[outer.level[counted]] = outer.boxes[counted]
     unsure = outer.level[winners[~sure]].tolist()
     if unsure:
-        largest[unsure] = _from_passes(levels, unsure, holes=True).largest[unsure]
-    return Contours(_clip(boxes, levels), level, _clip(largest, levels), _clip(most, levels))
+        passed = _from_passes(levels, unsure, holes=True).largest
+        assert passed is not None
+        largest[unsure] = passed[unsure]
+    return _clip(largest, levels)
 
 
 def _largest_outer(outer: Components) -> tuple[IntArray, NDArray[np.bool_]]:
@@ -181,13 +199,13 @@ def _largest_outer(outer: Components) -> tuple[IntArray, NDArray[np.bool_]]:
     known where the Euler number tells of no hole, and else lies between the count and the box. It is also
     larger than any of its hole contours, unless the count is 0. Equal areas are not sure: order decides.
     """
-    assert outer.sizes is not None
-    _, least, euler = outer.sizes
+    least, euler = outer.sizes["area"], outer.sizes["euler"]
     inside = (outer.boxes[:, 2] - outer.boxes[:, 0] - 1) * (outer.boxes[:, 3] - outer.boxes[:, 1] - 1)
     utmost = np.where(euler == 1, least, inside)
-    order = np.lexsort((-least, outer.level))
-    starts = np.flatnonzero(np.diff(outer.level, prepend=-1))
-    winners = order[starts]
+    starts = _starts(outer.level)
+    best = np.maximum.reduceat(least, starts)
+    equal = np.flatnonzero(least == np.repeat(best, np.diff(starts, append=len(least))))
+    winners = equal[_starts(outer.level[equal])]
     rivals = utmost.copy()
     rivals[winners] = -1
     strongest = np.maximum.reduceat(rivals, starts)
@@ -197,9 +215,19 @@ def _largest_outer(outer: Components) -> tuple[IntArray, NDArray[np.bool_]]:
 
 def _first_of_most(pixels: NDArray[np.floating] | IntArray, boxes: IntArray, level: IntArray) -> IntArray:
     """The row with the most pixels at each level; between equals the topmost, then the leftmost."""
-    order = np.lexsort((boxes[:, 2], boxes[:, 3], boxes[:, 0], boxes[:, 1], -pixels, level))
-    first: IntArray = order[np.flatnonzero(np.diff(level[order], prepend=-1))]
-    return first
+    starts = _starts(level)
+    best = np.maximum.reduceat(pixels, starts)
+    rows = np.flatnonzero(pixels == np.repeat(best, np.diff(starts, append=len(pixels))))
+    if len(rows) > len(starts):
+        x0, y0, x1, y1 = boxes[rows].T
+        rows = rows[np.lexsort((x1, y1, x0, y0, level[rows]))]
+        rows = rows[_starts(level[rows])]
+    return rows
+
+
+def _starts(level: IntArray) -> IntArray:
+    """Where each value begins in an ascending array."""
+    return np.flatnonzero(np.diff(level, prepend=-1))
 
 
 def _from_passes(levels: Levels, wanted: Sequence[int], holes: bool) -> Contours:

@@ -21,6 +21,7 @@ squares with three - 2 x squares with two at opposite corners) / 4.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ from numpy.typing import NDArray
 IntArray = NDArray[np.int64]
 Depth = NDArray[np.unsignedinteger]
 
+Sizes = Callable[[Depth, NDArray[np.int64], int], dict[str, NDArray[np.float64]]]
+
 FINE_BITS = 24
 
 
@@ -37,17 +40,17 @@ class Components(NamedTuple):
     """The components of all levels, sorted by level.
 
     level: (K,). boxes: (K, 4) with the ends excluded. eldest: (K,) whether it holds the highest peak of all.
-    sizes: None where not asked for, else (3, K): the pixels, the area without holes, the Euler number.
+    sizes: by name, what was asked for of `pixels`, `area` (without holes) and `euler`, (K,) each.
     """
 
     level: IntArray
     boxes: IntArray
     eldest: NDArray[np.bool_]
-    sizes: NDArray[np.float64] | None
+    sizes: dict[str, NDArray[np.float64]]
 
 
 def find_components(
-    depth: Depth, fine: NDArray[np.floating], num: int, diagonal: bool, most: int, sizes: bool
+    depth: Depth, fine: NDArray[np.floating], num: int, *, diagonal: bool, most: int, sizes: Sequence[Sizes]
 ) -> Components | None:
     """The components of {depth > t}, t = 0 ... num - 1; None where there are more than `most` basins.
 
@@ -59,7 +62,8 @@ def find_components(
         return None
     tops = depth.ravel()[roots].astype(np.int64)
     sides = _sides(depth, basin, len(roots))
-    sums = _sums(depth, basin, len(roots)) if sizes else None
+    sums = {n: a for size in sizes for n, a in size(depth, basin, len(roots)).items()}
+    sums = {name: _running_sum(amounts, len(roots)) for name, amounts in sums.items()}
     absorbed = np.zeros(len(roots), dtype=np.int64)  # the level below which a basin belongs to another
     parent, height = list(range(len(roots))), tops.tolist()
 
@@ -79,15 +83,15 @@ def find_components(
         # Column d of a table holds what lies at depth d and above: level t is in column t + 1.
         below = np.s_[1 : level + 1]
         np.minimum(sides[:, a, below], sides[:, b, below], out=sides[:, a, below])
-        if sums is not None:
-            sums[:, a, below] += sums[:, b, below]
+        for table in sums.values():
+            table[a, below] += table[b, below]
 
     wanted = np.arange(num)[:, None]
     levels, owner = np.nonzero((wanted >= absorbed) & (wanted < tops))
     boxes = sides[:, owner, levels + 1].T.astype(np.int64)
     boxes[:, 2:] *= -1
-    sizes_found = None if sums is None else sums[:, owner, levels + 1]
-    return Components(levels, boxes, owner == np.argmax(tops), sizes_found)
+    found = {name: table[owner, levels + 1] for name, table in sums.items()}
+    return Components(levels, boxes, owner == find(int(np.argmax(tops))), found)
 
 
 def _basins(
@@ -99,7 +103,8 @@ def _basins(
     key = (fine * ((1 << FINE_BITS) - 1)).astype(np.int64)
     key |= depth.astype(np.int64) << FINE_BITS
     key <<= bits
-    key |= np.arange(size).reshape(depth.shape)
+    positions = _positions(size)
+    key |= positions.reshape(depth.shape)
     column = key.copy()
     np.maximum(column[1:], key[:-1], out=column[1:])
     np.maximum(column[:-1], key[1:], out=column[:-1])
@@ -114,7 +119,7 @@ def _basins(
         if np.array_equal(further, pointer):
             break
         pointer = further.take(further)
-    roots = np.flatnonzero(pointer == np.arange(size))
+    roots = np.flatnonzero(pointer == positions)
     number = np.empty(size, dtype=np.int64)
     number[roots] = np.arange(len(roots))
     return number.take(pointer).reshape(depth.shape), roots
@@ -144,6 +149,11 @@ def _passes(
 
 
 @lru_cache(maxsize=8)
+def _positions(size: int) -> NDArray[np.int64]:
+    return np.arange(size)
+
+
+@lru_cache(maxsize=8)
 def _coordinates(shape: tuple[int, int]) -> NDArray[np.int32]:
     """x (column by column, backwards), y (row by row, backwards), -1 - x and -1 - y forwards."""
     y, x = np.indices(shape, dtype=np.int32)
@@ -166,8 +176,15 @@ def _sides(depth: Depth, basin: NDArray[np.int64], num_basins: int) -> NDArray[n
     return np.minimum.accumulate(by_depth, axis=2)[:, :, ::-1]
 
 
-def _sums(depth: Depth, basin: NDArray[np.int64], num_basins: int) -> NDArray[np.float64]:
-    """(3, B, depths): pixels, area and Euler number of what lies in each basin at each depth and above.
+def pixels(depth: Depth, basin: NDArray[np.int64], num_basins: int) -> dict[str, NDArray[np.float64]]:
+    """How many pixels of each basin lie at each depth, (B * depths,)."""
+    columns = int(depth.max()) + 1
+    counts = np.bincount((basin * columns + depth).ravel(), minlength=num_basins * columns)
+    return {"pixels": counts.astype(np.float64)}
+
+
+def areas(depth: Depth, basin: NDArray[np.int64], num_basins: int) -> dict[str, NDArray[np.float64]]:
+    """What each depth adds to the area and the Euler number of each basin, (B * depths,).
 
     With the depths of a 2 x 2 square sorted, v1 >= v2 >= v3 >= v4, a level t < v1 has at least one of its
     pixels, t < v2 two, and so on; all of them belong to the component of the highest one.
@@ -192,16 +209,17 @@ def _sums(depth: Depth, basin: NDArray[np.int64], num_basins: int) -> NDArray[np
 
     def count(values: Depth, weight: float) -> NDArray[np.float64]:
         """`weight` for every square at all levels below its value, by the value."""
-        counts: NDArray[np.float64] = np.bincount((owner + values).ravel(), minlength=total) * weight
-        return counts
+        return np.bincount((owner + values).ravel(), minlength=total) * np.float64(weight)
 
     # One pixel: v2 <= t < v1, worth 1/4. Two opposite: the diagonal is there but no third pixel, worth -1/2.
     # Three: v4 <= t < v3, worth -1/4. So t < v3 adds 1/2 - 1/4.
     alone = np.maximum(opposite, third)
     three, four = count(third, 0.25), count(fourth, 0.25)
     euler = count(first, 0.25) - count(second, 0.25) - count(alone, 0.5) + three + four
-    area = 2 * (three + four)
-    pixels = np.bincount((basin * columns + depth).ravel(), minlength=total).astype(np.float64)
-    sums = np.stack([pixels, area, euler]).reshape(3, num_basins, columns)
-    running: NDArray[np.float64] = sums[:, :, ::-1].cumsum(axis=2)[:, :, ::-1]
+    return {"area": 2 * (three + four), "euler": euler}
+
+
+def _running_sum(amounts: NDArray[np.float64], num_basins: int) -> NDArray[np.float64]:
+    """(B, depths): what lies at each depth and above."""
+    running: NDArray[np.float64] = amounts.reshape(num_basins, -1)[:, ::-1].cumsum(axis=1)[:, ::-1]
     return running

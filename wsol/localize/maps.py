@@ -91,14 +91,15 @@ def resize(x: FloatMap, size: tuple[int, int], interpolation: str) -> FloatMap:
 def prepare(raw: FloatMap, recipe: Recipe, size: tuple[int, int]) -> FloatMap:
     """The score map of a raw map (h, w): in [0, 1], of `size` (width, height), in the raw map's precision.
 
-    A bicubic resize after the normalisation overshoots, so the result is clipped once more.
+    A bicubic resize after the normalisation overshoots, so its result is clipped once more.
     """
     if not np.isfinite(raw).all():
         return np.zeros((size[1], size[0]), raw.dtype)
     normalize = NORMALIZATIONS[recipe.normalize]
     if recipe.first == "resize":
         return normalize(resize(raw, size, recipe.interpolation))
-    return unchanged(resize(normalize(raw), size, recipe.interpolation))
+    resized = resize(normalize(raw), size, recipe.interpolation)
+    return unchanged(resized) if recipe.interpolation == "bicubic" else resized
 
 
 def is_constant(raw: FloatMap) -> bool:

@@ -178,7 +178,7 @@ class Predictions:
             raise DataError(f"{self.folder}: predictions of format {meta.get('format')}, expected {FORMAT}")
         values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in meta.items()}
         self.header = Header(**values)
-        self.labels: NDArray[np.int64] = self._load("labels")
+        self.labels: NDArray[np.int64] = np.array(self._load("labels"))
         if len(self.labels) != len(self.header.names):
             raise DataError(f"{self.folder}: {len(self.labels)} rows for {len(self.header.names)} images")
 
@@ -202,11 +202,11 @@ class Predictions:
 
     @cached_property
     def sizes(self) -> NDArray[np.int32]:
-        return self._load("sizes")
+        return np.array(self._load("sizes"))  # a few bytes for each image, and asked for row by row
 
     @cached_property
     def flags(self) -> NDArray[np.uint8]:
-        return self._load("flags")
+        return np.array(self._load("flags"))
 
     @cached_property
     def scores(self) -> NDArray[np.float32]:

@@ -22,7 +22,6 @@ from wsol.localize.boxes import (
     cut_quantized,
     foreground_boxes,
     largest_component_boxes,
-    largest_contour_boxes,
 )
 from wsol.localize.maps import FloatMap, is_constant, prepare
 from wsol.scoring.frames import Size, empty_box, frame_size, truths_in_frame
@@ -45,6 +44,11 @@ class Found(NamedTuple):
     best: NDArray[np.float64]
 
 
+# The single box of each level, all contours (None where the single box is all there is), and the level of
+# each threshold.
+Ruled = tuple[IntArray, Contours | None, IntArray]
+
+
 class ImageScorer:
     """Scores one raw map (h, w), in the precision that it has.
 
@@ -62,6 +66,7 @@ class ImageScorer:
     ) -> None:
         self._raw, self._truths, self._size, self._view = raw, truths, size, view
         self._kept: dict[Hashable, Any] = {} if kept is None else kept
+        self._framed: dict[Hashable, NDArray[np.float64]] = {}
 
     def score_map(self, protocol: Protocol) -> FloatMap:
         """The map in [0, 1] that the protocol cuts, in its frame."""
@@ -73,22 +78,50 @@ class ImageScorer:
 
     def find(self, protocol: Protocol, thresholds: NDArray[np.float64]) -> Found:
         """Boxes and overlaps at ascending thresholds."""
-        p, frame = protocol, frame_size(protocol, self._view, self._size)
-        key = (p.recipe, frame, p.flat_is_empty, p.quantized, p.strict, thresholds.tobytes())
-        levels = self._once(("levels", *key), lambda: self._cut(protocol, thresholds))
-        all_contours = self._once(("contours", p.holes, *key), lambda: contour_boxes(levels, p.holes))
-        single = _RULES[protocol.single_box](levels, all_contours)
+        single, contours, at = _RULES[protocol.single_box](self, protocol, thresholds)
         empty = single[:, 0] < 0
-        nothing = empty_box(protocol, frame)
-        boxes = np.where(empty[:, None], nothing, single)
-        truths = truths_in_frame(protocol, self._view, self._truths, self._size)
+        frame = frame_size(protocol, self._view, self._size)
+        boxes = np.where(empty[:, None], empty_box(protocol, frame), single)
+        truths = self._truths_in(protocol)
         if len(truths) == 0:
             none = np.zeros(len(thresholds))
-            return Found(boxes[levels.index], empty[levels.index], none, none)
+            return Found(boxes[at], empty[at], none, none)
         overlap = iou(boxes, truths, protocol.iou).max(axis=1)
-        best = np.where(empty, overlap, _best_by_level(all_contours, levels.num, truths, protocol))
-        at = levels.index
+        best = overlap
+        if contours is not None:
+            best = np.where(empty, overlap, _best_by_level(contours, len(boxes), truths, protocol))
         return Found(boxes[at], empty[at], overlap[at], best[at])
+
+    def largest_contours(self, protocol: Protocol, thresholds: NDArray[np.float64]) -> Ruled:
+        levels, contours = self._contours(protocol, thresholds, areas=True)
+        assert contours.largest is not None
+        return contours.largest, contours, levels.index
+
+    def largest_components(self, protocol: Protocol, thresholds: NDArray[np.float64]) -> Ruled:
+        levels, contours = self._contours(protocol, thresholds, areas=False)
+        return largest_component_boxes(levels, contours), contours, levels.index
+
+    def all_foreground(self, protocol: Protocol, thresholds: NDArray[np.float64]) -> Ruled:
+        boxes = foreground_boxes(self.score_map(protocol), thresholds, protocol.strict)
+        return boxes, None, np.arange(len(thresholds))
+
+    def _contours(self, p: Protocol, thresholds: NDArray[np.float64], areas: bool) -> tuple[Levels, Contours]:
+        frame = frame_size(p, self._view, self._size)
+        key = (p.recipe, frame, p.flat_is_empty, p.quantized, p.strict, p.holes, thresholds.tobytes())
+
+        def make() -> tuple[Levels, Contours]:
+            levels = self._cut(p, thresholds)
+            return levels, contour_boxes(levels, p.holes, areas)
+
+        if not areas and (True, key) in self._kept:  # found with more than is needed
+            areas = True
+        return self._once((areas, key), make)
+
+    def _truths_in(self, p: Protocol) -> NDArray[np.float64]:
+        key = (p.recipe.frame, p.integer_truth)
+        if key not in self._framed:
+            self._framed[key] = truths_in_frame(p, self._view, self._truths, self._size)
+        return self._framed[key]
 
     def _cut(self, protocol: Protocol, thresholds: NDArray[np.float64]) -> Levels:
         score_map = self.score_map(protocol)
@@ -103,10 +136,10 @@ class ImageScorer:
         return result
 
 
-_RULES: dict[BoxRule, Callable[[Levels, Contours], IntArray]] = {
-    "largest component": largest_component_boxes,
-    "largest contour": largest_contour_boxes,
-    "all foreground": lambda levels, _: foreground_boxes(levels),
+_RULES: dict[BoxRule, Callable[[ImageScorer, Protocol, NDArray[np.float64]], Ruled]] = {
+    "largest component": ImageScorer.largest_components,
+    "largest contour": ImageScorer.largest_contours,
+    "all foreground": ImageScorer.all_foreground,
 }
 
 

@@ -43,7 +43,11 @@ class HeldOut:
 
 def choose_threshold(hits: Hits, protocol: Protocol) -> float:
     """The threshold with the most GT-known hits; the middle one where several share the most."""
-    best = np.flatnonzero(hits.known == hits.known.max())
+    return _best_threshold(hits.known, protocol)
+
+
+def _best_threshold(hits: NDArray[np.int64], protocol: Protocol) -> float:
+    best = np.flatnonzero(hits == hits.max())
     return float(protocol.thresholds[best[len(best) // 2]])
 
 
@@ -94,9 +98,9 @@ def _pick(protocol: Protocol, hits: Hits, held_out: HeldOut | None) -> dict[str,
     picked = {"fixed": protocol.fixed, "oracle": choose_threshold(hits, protocol)}
     if held_out is not None:
         picked["held_out"] = held_out.threshold
-    picked["max_box_acc"] = float(protocol.thresholds[np.argmax(hits.single)])
+    picked["max_box_acc"] = _best_threshold(hits.single, protocol)
     for least, row in zip(IOU_LEVELS, hits.contours, strict=True):
-        picked[f"max_box_acc_v2 {least:g}"] = float(protocol.thresholds[np.argmax(row)])
+        picked[f"max_box_acc_v2 {least:g}"] = _best_threshold(row, protocol)
     return picked
 
 

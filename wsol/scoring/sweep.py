@@ -177,12 +177,14 @@ def _scorers(source: MapSource, rows: range) -> Iterator[tuple[int, ImageScorer]
 
 def _count_block(source: MapSource, protocols: tuple[named.Protocol, ...], rows: range) -> dict[str, Hits]:
     ranks = source.ranks
+    # Those that need areas come first: what they find will do for the others.
+    ordered = sorted(protocols, key=lambda p: p.single_box == "largest component")
     totals = {p.name: Hits(len(rows), np.zeros((7, len(p.thresholds)), dtype=np.int64)) for p in protocols}
     for i, scorer in _scorers(source, rows):
         row = rows[i]
         mask_path = source.mask_path(row)
         rank = TOP5 if ranks is None else int(ranks[row])
-        for p in protocols:
+        for p in ordered:
             found = scorer.find(p, p.thresholds)
             own = own_overlap(p, found.single, found.best)
             top = passes(own, named.HIT, p.strict_top)

@@ -17,7 +17,6 @@ from wsol.localize.boxes import (
     cut_quantized,
     foreground_boxes,
     largest_component_boxes,
-    largest_contour_boxes,
 )
 
 small_maps = arrays(
@@ -68,10 +67,9 @@ def test_a_thousand_thresholds_have_at_most_255_levels() -> None:
 
 @given(small_maps, st.booleans())
 def test_foreground_boxes(score_map: NDArray[np.float64], strict: bool) -> None:
-    levels = cut(score_map, THRESHOLDS, strict)
-    found = foreground_boxes(levels)
-    for level in range(levels.num):
-        assert found[level].tolist() == around(levels.depth > level)
+    found = foreground_boxes(score_map, THRESHOLDS, strict)
+    for threshold, box in zip(THRESHOLDS, found.tolist(), strict=True):
+        assert box == around(score_map > threshold if strict else score_map >= threshold)
 
 
 @given(small_maps)
@@ -98,6 +96,7 @@ def test_every_level_has_the_contours_of_its_mask(score_map: NDArray[np.float64]
     """As many outer contours as components; the box of each component is among the boxes."""
     levels = cut(score_map, THRESHOLDS)
     contours = contour_boxes(levels)
+    assert contours.largest is not None
     for level in range(levels.num):
         mask = levels.depth > level
         numbered = label(mask, connectivity=2)
@@ -125,6 +124,8 @@ def test_the_tree_finds_what_passes_find(score_map: NDArray[np.float64], holes: 
     for level in range(levels.num):
         of_tree, of_passes = (c.boxes[c.level == level].tolist() for c in (tree, passes))
         assert sorted(of_tree) == sorted(of_passes), level
+    assert tree.largest is not None
+    assert passes.largest is not None
     np.testing.assert_array_equal(tree.largest, passes.largest)
     np.testing.assert_array_equal(tree.most, largest_component_boxes(levels, passes))
 
@@ -150,7 +151,8 @@ def test_largest_contour_and_its_absence() -> None:
     score_map[1:4, 1:4] = 1
     score_map[10:18, 10:18] = 0.6
     levels = cut(score_map, np.array([0.5, 0.7, 1.0]))
-    found = largest_contour_boxes(levels, contour_boxes(levels))
+    found = contour_boxes(levels).largest
+    assert found is not None
     assert found.tolist() == [[10, 10, 18, 18], [1, 1, 4, 4], [-1] * 4]
 
 
