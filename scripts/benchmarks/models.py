@@ -13,7 +13,7 @@ from scripts.benchmarks.timing import Ratio, readable, time_side_by_side
 from wsol.config import Attention, Backbone, Drop, Model
 from wsol.models.localizer import build_localizer
 
-BATCH, CLASSES, SIZE, WIDTH, ROUNDS = 4, 200, 224, 1024, 5
+BATCH, CLASSES, SIZE, WIDTH, ROUNDS = 4, 200, 224, 1024, 7
 BOUNDS = {"vgg16": 1.05, "resnet50": 1.05, "mobilenet_v1": 1.10}
 
 

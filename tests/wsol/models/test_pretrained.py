@@ -65,7 +65,7 @@ def nearest_mean_accuracy(backbone: Backbone, last: str, birds: Callable[[str, i
                 break
         return normalize(x.mean(dim=(2, 3)), dim=1).unflatten(0, images.shape[:2])
 
-    train, test = features(birds("1", 112)), features(birds("0", 112))
+    train, test = features(birds("1", 80)), features(birds("0", 80))
     centre = train.mean(dim=(0, 1))
     means = normalize((train - centre).mean(dim=1), dim=1)
     nearest = ((test - centre) @ means.T).argmax(dim=2)
