@@ -138,15 +138,9 @@ def build_localizer(
     if image_size is not None:
         _check_input_size(backbone, image_size)
 
-    drop_defaults = {"gamma": backbone.gamma} if "gamma" in DROPS.options(model.drop.name) else {}
+    gamma = {"gamma": backbone.gamma} if "gamma" in DROPS.options(model.drop.name) else {}
     places = backbone.place(model.drop.placement)
-    taps = (
-        {}
-        if model.drop.name == "none"
-        else {
-            name: _create("drop", model.drop, **drop_defaults) for name in backbone.stages if name in places
-        }
-    )
+    taps = {name: _create("drop", model.drop, **gamma) for name in backbone.stages if name in places}
     head: Head = _create(
         "head",
         model.head,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from gpca import ChannelAttention
+from wsol.models.drops.block import DropBlock
 from wsol.models.heads import ClassMaps
 from wsol.models.localizer import Localizer
 
@@ -62,52 +64,53 @@ def summarise(localizer: Localizer, image_size: int) -> Summary:
     Multiply-adds are those of convolutions and matrix products at test; factorisations, such as GPCA's, and
     elementwise operations are not counted.
     """
-    parts = dict(_parts(localizer))
-    outputs: dict[str, tuple[int, ...]] = {}
+    shapes: dict[nn.Module, tuple[int, ...]] = {}
 
-    def note(name: str) -> None:
-        def hook(_module: nn.Module, _inputs: object, output: Tensor) -> None:
-            outputs[name] = tuple(output.shape[1:])
+    def note(module: nn.Module, _inputs: object, output: Tensor) -> None:
+        shapes[module] = tuple(output.shape[1:])
 
-        hooks.append(parts[name].register_forward_hook(hook))
-
-    hooks: list[torch.utils.hooks.RemovableHandle] = []
+    parts = list(_parts(localizer))
+    hooks = [part.module.register_forward_hook(note) for part in parts]
     was_training = localizer.training
     localizer.eval()
     try:
-        for name in parts:
-            note(name)
         image = torch.zeros(1, 3, image_size, image_size, dtype=torch.uint8, device=localizer.mean.device)
         with torch.no_grad(), FlopCounterMode(display=False) as counter:
             localizer(image)
     finally:
         localizer.train(was_training)
-        for handle in hooks:
-            handle.remove()
-    counts = counter.get_flop_counts()
-    rows = []
-    for name, module in parts.items():
-        stage = name.rpartition(".")[2]
-        tap = localizer.taps[stage] if name.startswith("backbone.") and stage in localizer.taps else None
-        rows.append(
-            Row(
-                part=stage if name.startswith("backbone.") else name,
-                tap=f"{type(tap).__name__}({tap.extra_repr()})" if tap is not None else "",
-                output=outputs[name],
-                parameters=sum(p.numel() for p in module.parameters()),
-                multiply_adds=sum(counts.get(f"Localizer.{name}", {}).values()) // 2,
-            )
+        for hook in hooks:
+            hook.remove()
+    flops = counter.get_flop_counts()
+    rows = [
+        Row(
+            part=part.label,
+            tap=part.tap,
+            output=shapes[part.module],
+            parameters=sum(p.numel() for p in part.module.parameters()),
+            multiply_adds=sum(flops.get(f"Localizer.{part.path}", {}).values()) // 2,
         )
+        for part in parts
+    ]
     return Summary(tuple(rows), image_size)
 
 
-def _parts(localizer: Localizer) -> Iterator[tuple[str, nn.Module]]:
+class _Part(NamedTuple):
+    path: str  # name of the module in the localizer
+    label: str
+    module: nn.Module
+    tap: str = ""
+
+
+def _parts(localizer: Localizer) -> Iterator[_Part]:
     """The stages, then the head's class maps and attentions: together they hold every parameter."""
     for name, stage in localizer.backbone:
-        yield f"backbone.stages.{name}", stage
+        tap = localizer.taps[name] if name in localizer.taps else None
+        text = f"{type(tap).__name__}({tap.extra_repr()})" if isinstance(tap, DropBlock) else ""
+        yield _Part(f"backbone.stages.{name}", name, stage, text)
     for name, module in localizer.head.named_modules(prefix="head"):
         if isinstance(module, ClassMaps | ChannelAttention):
-            yield name, module
+            yield _Part(name, name, module)
 
 
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:

@@ -24,7 +24,7 @@ class DropBlock(RandomModule):
 
 @DROPS.register("none", "nothing after any stage")
 class NoDrop(nn.Identity):
-    """No drop block: the taps stay empty."""
+    """No drop block: what comes in goes on, in training too."""
 
     def __init__(self) -> None:
         super().__init__()
