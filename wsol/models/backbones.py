@@ -16,7 +16,7 @@ from torch import nn
 from torchvision.models.vgg import cfgs, make_layers
 
 from wsol.models.backbone import Backbone
-from wsol.models.timm_backbone import timm_network, timm_weights
+from wsol.models.timm_network import timm_network, timm_weights
 from wsol.models.weights import Normalisation, Weights, download
 from wsol.registry import BACKBONES
 

@@ -104,8 +104,9 @@ class _Part(NamedTuple):
 
 def _parts(localizer: Localizer) -> Iterator[_Part]:
     """The stages, then the head's class maps and attentions: together they hold every parameter."""
+    taps = dict(localizer.taps.items())
     for name, stage in localizer.backbone:
-        tap = localizer.taps[name] if name in localizer.taps else None
+        tap = taps.get(name)
         text = f"{type(tap).__name__}({tap.extra_repr()})" if isinstance(tap, DropBlock) else ""
         yield _Part(f"backbone.stages.{name}", name, stage, text)
     for name, module in localizer.head.named_modules(prefix="head"):

@@ -18,7 +18,7 @@ from torch.nn.functional import normalize
 
 from wsol.models.backbone import Backbone
 from wsol.models.backbones import IMAGENET, TensorFlowNames
-from wsol.models.timm_backbone import timm_network
+from wsol.models.timm_network import timm_network
 from wsol.models.weights import Normalisation, Weights
 from wsol.registry import BACKBONES
 

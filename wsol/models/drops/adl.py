@@ -23,7 +23,7 @@ def most_discriminative(attention: Tensor, gamma: float) -> Tensor:
     return attention >= gamma * attention.amax(dim=(2, 3), keepdim=True)
 
 
-@DROPS.register("adl", "attention-based dropout layer (Choe and Shim, 2019)")
+@DROPS.register("adl", "attention-based dropout (Choe and Shim, 2019); gamma is the backbone's unless set")
 class ADL(DropBlock):
     """Hide the most discriminative part of a map, or strengthen what counts.
 

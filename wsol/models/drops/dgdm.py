@@ -11,7 +11,7 @@ from wsol.models.drops.block import DropBlock, check_share
 from wsol.registry import DROPS
 
 
-@DROPS.register("dgdm", "dual-attention guided dropblock (Yin et al., 2020)")
+@DROPS.register("dgdm", "dual-attention guided dropblock (Yin et al., 2020); gamma as for adl")
 class DGDM(DropBlock):
     """Drop some weak channels, and erase blocks of the most discriminative area.
 
