@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -30,7 +30,7 @@ R = TypeVar("R")
 
 TOP5 = 5
 BLOCK = 64  # rows that one task handles
-WORTH_A_PROCESS = 400  # images: below this, starting processes takes longer than scoring
+WORTH_A_PROCESS = 150  # images: for fewer, starting a process takes longer than scoring them
 
 
 class MapSource(Protocol):
@@ -155,13 +155,20 @@ def choose_workers(num: int) -> int:
 
 
 def _over_rows(task: Callable[[range], R], num: int, workers: int) -> Iterator[R]:
+    """The task's result for each block of rows, in order."""
     blocks = [range(start, min(start + BLOCK, num)) for start in range(0, num, BLOCK)]
     if workers <= 1 or len(blocks) <= 1:
-        yield from map(task, blocks)
-        return
-    # Spawned, not forked: the caller may hold torch's threads. The modules used here import no torch.
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(task, blocks)
+        return map(task, blocks)
+    return _pool(workers).map(task, blocks)
+
+
+@cache
+def _pool(workers: int) -> ProcessPoolExecutor:
+    """Processes that are started once, since several passes follow each other, and end with this one.
+
+    Spawned, not forked: this process may hold torch's threads. The modules used here import no torch.
+    """
+    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
 
 
 def _scorers(source: MapSource, rows: range) -> Iterator[tuple[int, ImageScorer]]:
