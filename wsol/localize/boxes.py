@@ -132,8 +132,8 @@ def largest_component_boxes(levels: Levels, contours: Contours) -> IntArray:
     """
     if contours.most is not None:
         return contours.most
-    assert contours.largest is not None, "passes find the largest contour too"
-    boxes = contours.largest.copy()
+    boxes = np.full((levels.num, 4), -1, dtype=np.int64)
+    boxes[contours.level] = contours.boxes
     extents = _extents(levels)
     # Where a level has a single contour there is a single component, and nothing needs to be counted.
     for level in np.flatnonzero(np.bincount(contours.level, minlength=levels.num) > 1).tolist():

@@ -79,6 +79,8 @@ def error_table(results: Mapping[str, Mapping[str, Any]]) -> str:
 def _with_interval(result: Mapping[str, Any], figure: str) -> str:
     if figure not in result:
         return "-"
+    if figure not in result["intervals"]:
+        return percent(result[figure])
     low, high = result["intervals"][figure]
     return f"{result[figure]:.2f} [{low:.1f}, {high:.1f}]"
 
