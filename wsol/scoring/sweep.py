@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from wsol.data.transforms import View
 from wsol.localize.maps import FloatMap
@@ -157,9 +159,12 @@ def choose_workers(num: int) -> int:
 def _over_rows(task: Callable[[range], R], num: int, workers: int) -> Iterator[R]:
     """The task's result for each block of rows, in order."""
     blocks = [range(start, min(start + BLOCK, num)) for start in range(0, num, BLOCK)]
-    if workers <= 1 or len(blocks) <= 1:
-        return map(task, blocks)
-    return _pool(workers).map(task, blocks)
+    alone = workers <= 1 or len(blocks) <= 1
+    results = map(task, blocks) if alone else _pool(workers).map(task, blocks)
+    with tqdm(total=num, unit=" images", desc="scoring", file=sys.stderr, disable=None, leave=False) as bar:
+        for block, result in zip(blocks, results, strict=True):
+            bar.update(len(block))
+            yield result
 
 
 @cache
