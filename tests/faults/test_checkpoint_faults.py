@@ -190,7 +190,7 @@ def _wait(seconds: float) -> None:
 def test_a_full_disk_leaves_the_old_checkpoint(tmp_path: Path) -> None:
     mount = tmp_path / "small"
     mount.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", mount]
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(mount)]
     if subprocess.run(command, capture_output=True).returncode:
         pytest.skip("may not mount a small disk here; the whole command is tested with a file size limit")
     try:
