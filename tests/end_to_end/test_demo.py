@@ -1,0 +1,49 @@
+"""The demo's commands, in order and for real, on fewer birds and one epoch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wsol.cli import build_parser, main
+from wsol.commands import demo
+from wsol.data.synthetic import make_dataset
+
+SMALL = """
+data: {name: cub, image_size: 64, resize: 72, val_share: 0.2, workers: 0}
+model: {backbone: tiny, weights: none, drop: adl, attention: gpca, head: {name: cam, channels: 16}}
+train: {epochs: 1, batch_size: 8}
+"""
+
+
+def test_every_step_is_a_command_that_parses(tmp_path: Path) -> None:
+    for command in demo.steps(tmp_path, tmp_path / "run"):
+        build_parser().parse_args(command)
+
+
+def test_the_config_of_the_demo_is_in_the_repository() -> None:
+    assert demo.CONFIG.is_file()
+
+
+@pytest.mark.slow
+def test_the_whole_story(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "small.yaml"
+    config.write_text(SMALL)
+    monkeypatch.setattr(demo, "CONFIG", config)
+    out = tmp_path / "demo"
+    make_dataset(out / "birds", species=4, train=6, test=3, size=96, seed=1, progress=False)
+
+    assert main(["demo", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    for path, _ in demo.results(out, out / "run"):
+        assert path.stat().st_size > 1000
+        assert str(path) in printed
+    for command in demo.steps(out, out / "run"):
+        assert f"$ wsol {command[0]}" in printed
+    assert json.loads((out / "run" / "scores.json").read_text())
+
+    assert demo.free_folder(out / "run") == out / "run-2"
