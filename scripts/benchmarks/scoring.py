@@ -29,8 +29,8 @@ from wsol.scoring.metrics import score
 from wsol.scoring.protocols import WSOLEVAL_V2, find_protocols
 from wsol.scoring.sweep import choose_workers
 
-SIDE, BATCH, IMAGES, WORKERS = 224, 16, 320, 2
-ROUNDS = 2
+SIDE, BATCH, IMAGES, WORKERS = 224, 16, 192, 2
+ROUNDS = 3
 FURTHER = ("gpca", "wsoleval-v1", "danet", "tscam")  # those with the same test image
 
 T = TypeVar("T")
@@ -156,7 +156,7 @@ def measure(localizer: Localizer, index: DataIndex, folder: Path) -> list[Ratio]
         )
 
     found = predicted()  # also warms up
-    workers = choose_workers(len(found))
+    workers = choose_workers(10_000)  # as for a whole test set
 
     def scored(*names: str) -> Callable[[], object]:
         return lambda: score(found, find_protocols(names), workers=workers)

@@ -26,7 +26,7 @@ from wsol.localize.maps import FloatMap
 
 FEW_LEVELS = 48  # up to here a pass for each level is faster than the tree
 MANY_PEAKS = 512  # beyond, the tree is slower than passes
-GRAINS = 4096  # parts of [0, 1] in which most pixels find their level by a look-up
+GRAINS = 1 << 15  # parts of [0, 1] in which most pixels find their level by a look-up
 
 
 class Levels(NamedTuple):

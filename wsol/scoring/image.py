@@ -7,6 +7,7 @@ one image it was made for.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,6 +28,7 @@ from wsol.localize.maps import FloatMap, is_constant, prepare
 from wsol.scoring.frames import Size, empty_box, frame_size, truths_in_frame
 from wsol.scoring.iou import iou
 from wsol.scoring.protocols import BoxRule, Protocol
+from wsol.scoring.pxap import PixelCounts, Regions, count_pixels, read_regions
 
 T = TypeVar("T")
 
@@ -67,6 +69,7 @@ class ImageScorer:
         self._raw, self._truths, self._size, self._view = raw, truths, size, view
         self._kept: dict[Hashable, Any] = {} if kept is None else kept
         self._framed: dict[Hashable, NDArray[np.float64]] = {}
+        self._regions: dict[Size, Regions] = {}
 
     def score_map(self, protocol: Protocol) -> FloatMap:
         """The map in [0, 1] that the protocol cuts, in its frame."""
@@ -91,6 +94,16 @@ class ImageScorer:
         if contours is not None:
             best = np.where(empty, overlap, _best_by_level(contours, len(boxes), truths, protocol))
         return Found(boxes[at], empty[at], overlap[at], best[at])
+
+    def pixels(self, protocol: Protocol, mask_path: Path) -> PixelCounts:
+        """The scores of the protocol's map on and off the object that the mask shows."""
+        frame = frame_size(protocol, self._view, self._size)
+        if frame not in self._regions:
+            self._regions[frame] = read_regions(mask_path, self._view, frame)
+        return self._once(
+            ("pixels", protocol.recipe, protocol.flat_is_empty),
+            lambda: count_pixels(self.score_map(protocol), self._regions[frame]),
+        )
 
     def largest_contours(self, protocol: Protocol, thresholds: NDArray[np.float64]) -> Ruled:
         levels, contours = self._contours(protocol, thresholds, areas=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from wsol.data.image import read_image
 from wsol.data.transforms import View
+from wsol.localize.boxes import cut
 from wsol.localize.maps import FloatMap
 
 EDGES = np.append(np.arange(0, 1, 0.001), [1.0, 2.0])
@@ -47,17 +49,28 @@ class PixelCounts:
         return float((precision * np.diff(true / true[-1], prepend=0)).sum())
 
 
-def count_pixels(score_map: FloatMap, mask_path: Path, view: View) -> PixelCounts:
-    """The scores of one image on and off its object, ignored pixels aside."""
-    size = (score_map.shape[1], score_map.shape[0])
-    mask = _read_mask(mask_path, view, size)
+class Regions(NamedTuple):
+    """(H, W) each: where the object is, and where it is not; ignored pixels are in neither."""
+
+    on: NDArray[np.bool_]
+    off: NDArray[np.bool_]
+
+
+def read_regions(mask_path: Path, view: View, size: tuple[int, int]) -> Regions:
+    """The regions of one image at the size (width, height) of its score map."""
+    on = _read_mask(mask_path, view, size)
+    off = ~on
     ignore_path = mask_path.with_name(f"{mask_path.stem}_ignore.png")
-    off = ~mask
     if ignore_path.is_file():
         off &= ~_read_mask(ignore_path, view, size)
-    bins = np.searchsorted(EDGES, score_map, side="right") - 1
-    num = len(EDGES) - 1
-    return PixelCounts(np.bincount(bins[mask], minlength=num), np.bincount(bins[off], minlength=num))
+    return Regions(on, off)
+
+
+def count_pixels(score_map: FloatMap, regions: Regions) -> PixelCounts:
+    """The scores of one image on and off its object."""
+    bins = cut(score_map, EDGES[:-1], strict=False).depth  # 1 is the first bin: every score is at least 0
+    counts = [np.bincount(bins[region], minlength=len(EDGES))[1:] for region in regions]
+    return PixelCounts(*counts)
 
 
 def _read_mask(path: Path, view: View, size: tuple[int, int]) -> NDArray[np.bool_]:

@@ -26,7 +26,7 @@ from wsol.data.transforms import View
 from wsol.localize.maps import FloatMap
 from wsol.scoring import protocols as named
 from wsol.scoring.image import ImageScorer
-from wsol.scoring.pxap import PixelCounts, count_pixels
+from wsol.scoring.pxap import PixelCounts
 
 R = TypeVar("R")
 
@@ -211,7 +211,7 @@ def _count_block(source: MapSource, protocols: tuple[named.Protocol, ...], rows:
                         *(passes(found.best, least, p.strict_known) for least in named.IOU_LEVELS),
                     ]
                 ),
-                None if mask_path is None else count_pixels(scorer.score_map(p), mask_path, source.view),
+                None if mask_path is None else scorer.pixels(p, mask_path),
             )
     return totals
 

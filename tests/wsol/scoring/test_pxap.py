@@ -7,7 +7,8 @@ import pytest
 from PIL import Image
 
 from wsol.data.transforms import View
-from wsol.scoring.pxap import PixelCounts, count_pixels
+from wsol.scoring import pxap
+from wsol.scoring.pxap import PixelCounts, read_regions
 
 
 def straight_average_precision(scores: np.ndarray, truth: np.ndarray) -> float:
@@ -20,6 +21,10 @@ def straight_average_precision(scores: np.ndarray, truth: np.ndarray) -> float:
             area += (called & truth).sum() / called.sum() * (recall - before)
             before = recall
     return area
+
+
+def count_pixels(scores: np.ndarray, path: Path, view: View) -> PixelCounts:
+    return pxap.count_pixels(scores, read_regions(path, view, (scores.shape[1], scores.shape[0])))
 
 
 def save_mask(path: Path, mask: np.ndarray, white: int = 255) -> Path:
