@@ -95,8 +95,8 @@ class RunFolder:
 
 
 def is_free(path: Path) -> bool:
-    """Whether nothing but perhaps an old lock lies there."""
-    return not path.exists() or all(p.name == FolderLock.NAME for p in path.iterdir())
+    """Whether no file but perhaps an old lock lies there: a run that failed before its start leaves folders."""
+    return not any(p.name != FolderLock.NAME for p in path.rglob("*") if not p.is_dir())
 
 
 def default_run_dir(config_path: Path, resume: bool, parent: Path = Path("runs")) -> Path:

@@ -180,3 +180,12 @@ def test_unreadable_images_stop_the_run_or_are_counted(
     assert len(record["skipped"]) == 1
     assert broken in record["skipped"][0]
     assert record["counts"]["train"] == 31
+
+
+def test_a_run_that_failed_before_its_start_leaves_the_folder_free(tmp_path: Path) -> None:
+    first = RunFolder(tmp_path / "run")
+    first.claim(resume=False)
+    first.release()
+    second = RunFolder(tmp_path / "run")
+    second.claim(resume=False)
+    second.release()
