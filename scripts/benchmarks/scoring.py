@@ -29,7 +29,7 @@ from wsol.scoring.metrics import score
 from wsol.scoring.protocols import WSOLEVAL_V2, find_protocols
 from wsol.scoring.sweep import choose_workers
 
-SIDE, BATCH, IMAGES, WORKERS = 224, 16, 192, 2
+SIDE, BATCH, IMAGES, WORKERS = 224, 16, 96, 2
 ROUNDS = 3
 FURTHER = ("gpca", "wsoleval-v1", "danet", "tscam")  # those with the same test image
 
