@@ -7,6 +7,7 @@ A command module has `HELP` (one line), `DESCRIPTION` (with examples), `add_argu
 COMMANDS: tuple[str, ...] = (
     "demo",
     "data",
+    "model",
     "train",
     "evaluate",
     "score",

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
             return code
     print(f"\nthe demo took {time.monotonic() - started:.0f} s; look at:")
     for path, what in results(args.out, run_dir):
-        print(f"  {path!s:<32}{what}")
+        print(f"  {path!s:<36}{what}")
     return 0
 
 
