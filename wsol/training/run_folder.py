@@ -95,7 +95,7 @@ class RunFolder:
 
 
 def is_free(path: Path) -> bool:
-    """Whether no file but perhaps an old lock lies there: a run that failed before its start leaves folders."""
+    """Whether no file but perhaps an old lock is there: a run that failed early leaves empty folders."""
     return not any(p.name != FolderLock.NAME for p in path.rglob("*") if not p.is_dir())
 
 
