@@ -66,7 +66,9 @@ class ImageScorer:
         view: View,
         kept: dict[Hashable, Any] | None = None,
     ) -> None:
-        self._raw, self._truths, self._size, self._view = raw, truths, size, view
+        # In float64 whatever a caller has, so that validation, evaluation and photos agree to the last box.
+        self._raw = np.asarray(raw, dtype=np.float64)
+        self._truths, self._size, self._view = truths, size, view
         self._kept: dict[Hashable, Any] = {} if kept is None else kept
         self._framed: dict[Hashable, NDArray[np.float64]] = {}
         self._regions: dict[Size, Regions] = {}
