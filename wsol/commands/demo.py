@@ -56,10 +56,13 @@ def free_folder(path: Path) -> Path:
 
 def steps(out: Path, run_dir: Path) -> list[list[str]]:
     """The commands of the demo, in order. Birds that an earlier demo painted are kept."""
+    from wsol.config import load_config
+
     birds, run = str(out / "birds"), str(run_dir)
-    paint = [] if (out / "birds").exists() else [["data", "synth", birds]]
+    counts = load_config(CONFIG).data.options  # how many birds the config trains on
+    paint = ["data", "synth", birds, *(word for k, v in counts.items() for word in (f"--{k}", str(v)))]
     return [
-        *paint,
+        *([] if (out / "birds").exists() else [paint]),
         ["data", "check", birds],
         ["data", "info", birds, "--out", str(out / "birds.png")],
         ["train", str(CONFIG), "--set", f"data.root={birds}", "--run-dir", run],
