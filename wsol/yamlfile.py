@@ -41,8 +41,8 @@ def read_yaml(path: Path) -> Located:
         raise ConfigError(f"{path} is a folder, not a config file") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from None
-    loader = yaml.SafeLoader(text)
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
             return Located({}, {(): f"{path}:1"})
@@ -54,13 +54,12 @@ def read_yaml(path: Path) -> Located:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise ConfigError(f"{path}:{line}: {error.problem or error.context}") from None
+        reason = ", ".join(part for part in (error.context, error.problem) if part)
+        raise ConfigError(f"{path}:{line}: {reason}") from None
     except yaml.YAMLError as error:
         raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not a readable YAML file ({error})") from None
-    finally:
-        loader.dispose()
 
 
 def parse_override(text: str) -> tuple[KeyPath, Any]:

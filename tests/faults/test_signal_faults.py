@@ -87,5 +87,6 @@ def test_the_whole_command_saves_and_leaves(
     assert "Traceback" not in errors
     assert "--resume continues there" in output
     after = load_checkpoint(run.checkpoints.last)
-    assert (after["epoch"], after["step"]) > (before["epoch"], before["step"])
+    # Equal where the signal came before the next step began: nothing is lost then either.
+    assert (after["epoch"], after["step"]) >= (before["epoch"], before["step"])
     assert run.curves.exists()

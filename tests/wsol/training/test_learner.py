@@ -163,9 +163,10 @@ def test_channels_last_only_changes_the_layout(make_config: MakeConfig, alone: R
         memory_format=torch.channels_last
     )
     for learner in (plain, last):
+        learner.localizer.double()  # in float32 the order of a convolution's sums shows
         learner.backward(make_batch())
     for name, gradient in gradients(plain).items():
-        torch.testing.assert_close(gradients(last)[name], gradient, rtol=1e-3, atol=1e-5, msg=name)
+        torch.testing.assert_close(gradients(last)[name], gradient, rtol=1e-8, atol=1e-10, msg=name)
 
 
 def test_compiled_steps_are_the_same_steps(

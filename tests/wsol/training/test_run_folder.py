@@ -88,7 +88,11 @@ def test_a_run_learns_what_is_easy_to_learn(make_config: MakeConfig, alone: Rank
             path.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(noisy).save(path)
     config = make_config(
-        data__name="folder", data__root=str(tmp_path / "colours"), data__resize=64, train__epochs=6
+        data__name="folder",
+        data__root=str(tmp_path / "colours"),
+        data__resize=64,
+        train__epochs=12,
+        train__lr=0.005,
     )
     train(config, tmp_path / "run", False, alone, StopSignal())
     rows = read_csv(RunFolder(tmp_path / "run").metrics)
