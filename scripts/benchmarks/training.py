@@ -29,11 +29,11 @@ ALONE = Ranks(0, 1, torch.device("cpu"))
 def run() -> list[Ratio]:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        birds = make_dataset(folder / "birds", species=4, train=24, test=1, size=320, progress=False)
+        birds = make_dataset(folder / "birds", species=4, train=48, test=1, size=320, progress=False)
         return [speed(birds, folder), memory(birds, folder)]
 
 
-def speed(birds: Path, folder: Path, rounds: int = 2) -> Ratio:
+def speed(birds: Path, folder: Path, rounds: int = 1) -> Ratio:
     """`wsol train` itself against forward, backward and update on a batch in memory, turn by turn.
 
     The first epoch of each run starts the loader's workers and is left out.
