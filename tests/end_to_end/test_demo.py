@@ -20,7 +20,7 @@ train: {epochs: 1, batch_size: 8}
 
 def test_every_step_is_a_command_that_parses(tmp_path: Path) -> None:
     for command in demo.steps(tmp_path, tmp_path / "run"):
-        build_parser().parse_args(command)
+        assert build_parser().parse_args(command).command == command[0]
 
 
 def test_the_config_of_the_demo_is_in_the_repository() -> None:

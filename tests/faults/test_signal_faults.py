@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -86,7 +87,11 @@ def test_the_whole_command_saves_and_leaves(
     assert process.returncode == code, errors
     assert "Traceback" not in errors
     assert "--resume continues there" in output
+    # The checkpoint lies exactly where the command says that it stopped, and never behind the one before.
     after = load_checkpoint(run.checkpoints.last)
-    # Equal where the signal came before the next step began: nothing is lost then either.
-    assert (after["epoch"], after["step"]) >= (before["epoch"], before["step"])
+    stopped = re.search(r"stopped after (?:step (\d+) of )?epoch (\d+);", output)
+    assert stopped is not None, output
+    said = (int(stopped[2]) - 1, int(stopped[1])) if stopped[1] else (int(stopped[2]), 0)
+    assert (after["epoch"], after["step"]) == said
+    assert said >= (before["epoch"], before["step"])
     assert run.curves.exists()

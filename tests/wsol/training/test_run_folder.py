@@ -21,7 +21,7 @@ from wsol.records import DataIndex
 from wsol.training.checkpoint import load_checkpoint
 from wsol.training.distributed import Ranks
 from wsol.training.log import read_csv
-from wsol.training.run_folder import DataRecord, RunFolder, default_run_dir, load_run
+from wsol.training.run_folder import DataRecord, RunFolder, default_run_dir, is_free, load_run
 from wsol.training.signals import StopSignal
 from wsol.training.trainer import train
 
@@ -187,9 +187,9 @@ def test_unreadable_images_stop_the_run_or_are_counted(
 
 
 def test_a_run_that_failed_before_its_start_leaves_the_folder_free(tmp_path: Path) -> None:
-    first = RunFolder(tmp_path / "run")
-    first.claim(resume=False)
-    first.release()
-    second = RunFolder(tmp_path / "run")
-    second.claim(resume=False)
-    second.release()
+    folder = RunFolder(tmp_path / "run")
+    folder.claim(resume=False)
+    folder.release()
+    assert is_free(folder.path)
+    folder.write(folder.config, "data: {}")
+    assert not is_free(folder.path)
