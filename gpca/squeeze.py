@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from gpca.base import ChannelAttention
+from gpca.randomness import OwnGenerator
 from gpca.registry import register_attention
 
 
@@ -45,7 +46,7 @@ class SE(ChannelAttention):
 
 
 @register_attention("srp")
-class SRP(SE):
+class SRP(OwnGenerator, SE):
     """Stochastic region pooling: SE whose squeeze sees a random square of the map in training.
 
     v = sigmoid(W2 relu(W1 z)),   z_c = mean over (h, w) in the square of x_c(h, w)
@@ -78,20 +79,7 @@ class SRP(SE):
         if not 0 < side_share <= 1:
             raise ValueError(f"side_share must be in (0, 1], got {side_share}")
         self.side_share = float(side_share)
-        self._generator = torch.Generator()
-        self.seed(torch.initial_seed())
-
-    def seed(self, value: int) -> None:
-        """Start the draws anew from `value`."""
-        self._generator.manual_seed(value)
-
-    def rng_state(self) -> Tensor:
-        """The state of the generator, a uint8 tensor on the CPU."""
-        return self._generator.get_state()
-
-    def set_rng_state(self, state: Tensor) -> None:
-        """Continue from a state that `rng_state` returned."""
-        self._generator.set_state(state)
+        self.start_generator()
 
     def squeeze(self, x: Tensor) -> Tensor:
         if not self.training:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wsol.config import Data
     from wsol.data.hierarchy import Hierarchy
+
+from wsol.commands.config_arguments import add_config_arguments
 
 HELP = "print the stages, shapes, parameters and multiply-adds of what a config builds"
 DESCRIPTION = """\
@@ -25,15 +26,7 @@ that wants a hierarchy then gets that of the first so many species of CUB-200-20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("config", type=Path, metavar="CONFIG", help="YAML file; see configs/")
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        action="append",
-        default=[],
-        metavar="A.B=C",
-        help="change one value of the config; may be repeated",
-    )
+    add_config_arguments(parser)
     parser.add_argument("--classes", type=int, metavar="N", help="default: as many as the data set has")
 
 

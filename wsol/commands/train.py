@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from wsol.commands.config_arguments import add_config_arguments
+
 HELP = "train a localizer, or continue a run"
 DESCRIPTION = """\
 Train the localizer that a config describes. Everything goes into a run folder: the resolved
@@ -21,15 +23,7 @@ Exit code 3: the loss was no longer a number; the last checkpoint is from before
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("config", type=Path, metavar="CONFIG", help="YAML file; see configs/")
-    parser.add_argument(
-        "--set",
-        dest="overrides",
-        action="append",
-        default=[],
-        metavar="A.B=C",
-        help="change one value of the config; may be repeated",
-    )
+    add_config_arguments(parser)
     parser.add_argument(
         "--run-dir", type=Path, metavar="DIR", help="default: runs/<name of the config>[-2, -3, ...]"
     )

@@ -7,6 +7,8 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from gpca.randomness import OwnGenerator
+
 
 @runtime_checkable
 class Random(Protocol):
@@ -17,29 +19,12 @@ class Random(Protocol):
     def set_rng_state(self, state: Tensor) -> None: ...
 
 
-class RandomModule(nn.Module):
-    """A module with a generator of its own, on the CPU whatever the device of its input.
-
-    So its draws neither disturb those of other parts nor differ between machines. The generator is not part
-    of the state_dict: a run saves `rng_state()` beside it. It starts from `torch.initial_seed()`.
-    """
+class RandomModule(OwnGenerator, nn.Module):
+    """A module of ours that draws; see `OwnGenerator` for what becomes of its generator."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._generator = torch.Generator()
-        self.seed(torch.initial_seed())
-
-    def seed(self, value: int) -> None:
-        """Start the draws anew from `value`."""
-        self._generator.manual_seed(value)
-
-    def rng_state(self) -> Tensor:
-        """The state of the generator, a uint8 tensor on the CPU."""
-        return self._generator.get_state()
-
-    def set_rng_state(self, state: Tensor) -> None:
-        """Continue from a state that `rng_state` returned."""
-        self._generator.set_state(state)
+        self.start_generator()
 
     # The draws happen outside compiled graphs, which cannot hold a generator.
     @torch.compiler.disable

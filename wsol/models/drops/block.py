@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from torch import Tensor, nn
 
 from wsol.models.randomness import RandomModule
 from wsol.registry import DROPS
 
 
-class DropBlock(RandomModule):
+class DropBlock(RandomModule, ABC):
     """A module at a tap, the point after a stage: (N, C, H, W) -> (N, C, H, W).
 
     A subclass writes `drop`, which is only called in training. Where its constructor takes `gamma`, it gets
     the backbone's own value unless the config sets one.
     """
 
+    @abstractmethod
     def drop(self, x: Tensor) -> Tensor:
-        raise NotImplementedError
+        """What becomes of the map x (N, C, H, W) in training."""
 
     def forward(self, x: Tensor) -> Tensor:
         return self.drop(x) if self.training else x
