@@ -24,12 +24,12 @@ from wsol.localize.predictions import Predictions
 from wsol.localize.predictor import predict
 from wsol.models.localizer import Localizer, build_localizer
 from wsol.records import DataIndex
+from wsol.scoring.blocks import choose_workers
 from wsol.scoring.image import ImageScorer
 from wsol.scoring.metrics import score
 from wsol.scoring.protocols import WSOLEVAL_V2, find_protocols
-from wsol.scoring.sweep import choose_workers
 
-SIDE, BATCH, IMAGES, WORKERS = 224, 16, 96, 2
+SIDE, BATCH, IMAGES, WORKERS = 224, 16, 128, 2
 ROUNDS = 3
 FURTHER = ("gpca", "wsoleval-v1", "danet", "tscam")  # those with the same test image
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata as metadata
-import os
 import platform
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from wsol.cores import usable_cores
 
 HELP = "check this machine: versions, threads, accelerator, OpenCV, free disk"
 DESCRIPTION = """\
@@ -107,7 +108,7 @@ def _torch() -> Iterator[tuple[str, str, str | None]]:
     except Exception as error:
         broken = f"torchvision does not load with this torch ({error}); install the pair of requirements.txt"
     yield "torch and torchvision", "a pair" if not broken else "do not fit", broken
-    yield "CPU", f"{os.cpu_count()} cores, torch uses {torch.get_num_threads()} threads", None
+    yield "CPU", f"{usable_cores()} cores to use, torch uses {torch.get_num_threads()} threads", None
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         yield "accelerator", ", ".join(names), None

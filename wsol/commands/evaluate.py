@@ -178,8 +178,8 @@ def _score(
     held: Mapping[ViewKind, Predictions | None],
 ) -> dict[str, Any]:
     """Everything that scores.json holds."""
+    from wsol.scoring.blocks import choose_workers
     from wsol.scoring.metrics import hold_out_thresholds, score
-    from wsol.scoring.sweep import choose_workers
 
     results: dict[str, Any] = {}
     shared: dict[str, Any] = {}

@@ -43,10 +43,10 @@ def run(args: argparse.Namespace) -> None:
     from wsol.data.check import read_dataset
     from wsol.data.faults import Faults
     from wsol.errors import DataError
+    from wsol.scoring.blocks import choose_workers
     from wsol.scoring.map_folder import MapFolder
     from wsol.scoring.metrics import score
     from wsol.scoring.protocols import VIEWS, find_protocols
-    from wsol.scoring.sweep import choose_workers
     from wsol.scoring.tables import error_table, summary_table, threshold_table, write_json
 
     protocols = find_protocols(args.protocol, args.normalize or "none")

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from wsol.cores import usable_cores
 from wsol.data.image import read_image
 from wsol.data.transforms import View
 from wsol.errors import ConfigError, DataError
@@ -192,7 +193,8 @@ def make_eval_loader(
 
 
 def _settings(workers: int) -> dict[str, Any]:
-    """What both loaders share."""
+    """What both loaders share. More workers than cores would only take turns, so there are never more."""
+    workers = min(workers, usable_cores())
     return {
         "collate_fn": collate,
         "num_workers": workers,

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from PIL import (
     WebPImagePlugin,  # noqa: F401
 )
 
+from wsol.cores import usable_cores
 from wsol.errors import DataError
 
 T = TypeVar("T")
@@ -71,8 +71,9 @@ def read_image(path: Path | str, at_least: int | None = None) -> np.ndarray:
 
 
 def read_mask(path: Path | str) -> np.ndarray:
-    """A segmentation mask as (height, width) uint8, 0 for background; the red channel of the image."""
-    return read_image(path)[..., 0]
+    """A segmentation mask as (height, width) uint8, 0 for background: the brightest channel of the image."""
+    red, green, blue = np.moveaxis(read_image(path), 2, 0)
+    return np.maximum(np.maximum(red, green), blue)
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ def image_sizes(paths: Iterable[Path]) -> list[tuple[int, int] | None]:
 
 def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """`work` on every item, in order. Decoding and reading release the interpreter lock, so threads do."""
-    with ThreadPoolExecutor(max_workers=min(16, 2 * (os.cpu_count() or 1))) as pool:
+    with ThreadPoolExecutor(max_workers=min(16, 2 * usable_cores())) as pool:
         yield from pool.map(work, items)
 
 

@@ -28,7 +28,7 @@ from wsol.localize.maps import FloatMap, is_constant, prepare
 from wsol.scoring.frames import Size, empty_box, frame_size, truths_in_frame
 from wsol.scoring.iou import iou
 from wsol.scoring.protocols import BoxRule, Protocol
-from wsol.scoring.pxap import PixelCounts, Regions, count_pixels, read_regions
+from wsol.scoring.pxap import Marks, PixelCounts, count_pixels, place_marks, read_marks
 
 T = TypeVar("T")
 
@@ -71,7 +71,8 @@ class ImageScorer:
         self._truths, self._size, self._view = truths, size, view
         self._kept: dict[Hashable, Any] = {} if kept is None else kept
         self._framed: dict[Hashable, NDArray[np.float64]] = {}
-        self._regions: dict[Size, Regions] = {}
+        self._marks: Marks | None = None
+        self._pixels: dict[Hashable, PixelCounts] = {}
 
     def score_map(self, protocol: Protocol) -> FloatMap:
         """The map in [0, 1] that the protocol cuts, in its frame."""
@@ -99,13 +100,13 @@ class ImageScorer:
 
     def pixels(self, protocol: Protocol, mask_path: Path) -> PixelCounts:
         """The scores of the protocol's map on and off the object that the mask shows."""
-        frame = frame_size(protocol, self._view, self._size)
-        if frame not in self._regions:
-            self._regions[frame] = read_regions(mask_path, self._view, frame)
-        return self._once(
-            ("pixels", protocol.recipe, protocol.flat_is_empty),
-            lambda: count_pixels(self.score_map(protocol), self._regions[frame]),
-        )
+        key = (protocol.recipe, protocol.flat_is_empty)
+        if key not in self._pixels:
+            if self._marks is None:
+                self._marks = read_marks(mask_path)
+            regions = place_marks(self._marks, self._view, frame_size(protocol, self._view, self._size))
+            self._pixels[key] = count_pixels(self.score_map(protocol), regions)
+        return self._pixels[key]
 
     def largest_contours(self, protocol: Protocol, thresholds: NDArray[np.float64]) -> Ruled:
         levels, contours = self._contours(protocol, thresholds, areas=True)

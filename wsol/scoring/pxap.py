@@ -21,7 +21,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from wsol.data.image import read_image
+from wsol.data.image import read_mask
 from wsol.data.transforms import View
 from wsol.localize.boxes import cut
 from wsol.localize.maps import FloatMap
@@ -49,38 +49,44 @@ class PixelCounts:
         return float((precision * np.diff(true / true[-1], prepend=0)).sum())
 
 
-class Regions(NamedTuple):
-    """(H, W) each: where the object is, and where it is not; ignored pixels are in neither."""
+class Marks(NamedTuple):
+    """(h, w) uint8 each, 1 where marked: the object, and pixels that count neither way, if there are any."""
 
-    on: NDArray[np.bool_]
-    off: NDArray[np.bool_]
+    objects: NDArray[np.uint8]
+    ignored: NDArray[np.uint8] | None
 
 
-def read_regions(mask_path: Path, view: View, size: tuple[int, int]) -> Regions:
-    """The regions of one image at the size (width, height) of its score map."""
-    on = _read_mask(mask_path, view, size)
-    off = ~on
+def read_marks(mask_path: Path) -> Marks:
     ignore_path = mask_path.with_name(f"{mask_path.stem}_ignore.png")
-    if ignore_path.is_file():
-        off &= ~_read_mask(ignore_path, view, size)
-    return Regions(on, off)
+    return Marks(_marked(mask_path), _marked(ignore_path) if ignore_path.is_file() else None)
 
 
-def count_pixels(score_map: FloatMap, regions: Regions) -> PixelCounts:
+def place_marks(marks: Marks, view: View, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """(H, W) at the size (width, height) of a score map: 1 on the object, 0 off it, 2 where ignored."""
+    regions = _place(marks.objects, view, size)
+    if marks.ignored is not None:
+        regions = np.maximum(regions, 2 * (_place(marks.ignored, view, size) > regions).view(np.uint8))
+    return regions
+
+
+def count_pixels(score_map: FloatMap, regions: NDArray[np.uint8]) -> PixelCounts:
     """The scores of one image on and off its object."""
     bins = cut(score_map, EDGES[:-1], strict=False).depth  # 1 is the first bin: every score is at least 0
-    counts = [np.bincount(bins[region], minlength=len(EDGES))[1:] for region in regions]
-    return PixelCounts(*counts)
+    coded = bins + regions * np.uint16(len(EDGES))
+    off, on, _ = np.bincount(coded.ravel(), minlength=3 * len(EDGES)).reshape(3, -1)[:, 1:]
+    return PixelCounts(on, off)
 
 
-def _read_mask(path: Path, view: View, size: tuple[int, int]) -> NDArray[np.bool_]:
-    """The mask at the size of a score map: in the network's square or, at any other size, the whole image."""
-    values = read_image(path).max(axis=2)
-    mask = (values > values.max() / 2).astype(np.uint8)
-    if size == (view.side, view.side):
-        mask = cv2.resize(mask, (view.resized, view.resized), interpolation=cv2.INTER_NEAREST)
-        margin = view.margin
-        mask = mask[margin : margin + view.side, margin : margin + view.side]
-    else:
-        mask = cv2.resize(mask, size, interpolation=cv2.INTER_NEAREST)
-    return mask > 0
+def _marked(path: Path) -> NDArray[np.uint8]:
+    """(h, w): 1 where the drawing is brighter than half of its maximum."""
+    values = read_mask(path)
+    return (values > values.max() / 2).astype(np.uint8)
+
+
+def _place(mask: NDArray[np.uint8], view: View, size: tuple[int, int]) -> NDArray[np.uint8]:
+    """A mask at the size of a score map: in the network's square or, at any other size, the whole image."""
+    if size != (view.side, view.side):
+        return cv2.resize(mask, size, interpolation=cv2.INTER_NEAREST)
+    mask = cv2.resize(mask, (view.resized, view.resized), interpolation=cv2.INTER_NEAREST)
+    inside = slice(view.margin, view.margin + view.side)
+    return mask[inside, inside]

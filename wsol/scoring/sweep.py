@@ -8,31 +8,23 @@ with equal results: integers add up in any order, and rows keep theirs.
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from wsol.data.transforms import View
 from wsol.localize.maps import FloatMap
 from wsol.scoring import protocols as named
+from wsol.scoring.blocks import over_rows
 from wsol.scoring.image import ImageScorer
 from wsol.scoring.pxap import PixelCounts
 
-R = TypeVar("R")
-
 TOP5 = 5
-BLOCK = 64  # rows that one task handles
-WORTH_A_PROCESS = 150  # images: for fewer, starting a process takes longer than scoring them
 
 
 class MapSource(Protocol):
@@ -130,7 +122,7 @@ def own_overlap(protocol: named.Protocol, single: Any, best: Any) -> Any:
 def count_hits(source: MapSource, protocols: Sequence[named.Protocol], workers: int = 1) -> dict[str, Hits]:
     """The hits at every threshold of each protocol's grid, by the protocol's name."""
     total: dict[str, Hits] = {}
-    for part in _over_rows(partial(_count_block, source, tuple(protocols)), len(source), workers):
+    for part in over_rows(partial(_count_block, source, tuple(protocols)), len(source), workers):
         total = {name: total[name] + hits if name in total else hits for name, hits in part.items()}
     return total
 
@@ -143,37 +135,12 @@ def find_boxes(
 ) -> dict[str, FoundBoxes]:
     """Boxes and overlaps of every image at the wanted thresholds of each protocol, ascending."""
     task = partial(_find_block, source, tuple(protocols), dict(wanted))
-    parts = list(_over_rows(task, len(source), workers))
+    parts = list(over_rows(task, len(source), workers))
     found = {}
     for protocol in protocols:
         columns = [np.concatenate(arrays) for arrays in zip(*(p[protocol.name] for p in parts), strict=True)]
         found[protocol.name] = FoundBoxes(wanted[protocol.name], *columns)
     return found
-
-
-def choose_workers(num: int) -> int:
-    """How many processes are worth starting for so many images."""
-    return max(1, min(os.cpu_count() or 1, num // WORTH_A_PROCESS))
-
-
-def _over_rows(task: Callable[[range], R], num: int, workers: int) -> Iterator[R]:
-    """The task's result for each block of rows, in order."""
-    blocks = [range(start, min(start + BLOCK, num)) for start in range(0, num, BLOCK)]
-    alone = workers <= 1 or len(blocks) <= 1
-    results = map(task, blocks) if alone else _pool(workers).map(task, blocks)
-    with tqdm(total=num, unit=" images", desc="scoring", file=sys.stderr, disable=None, leave=False) as bar:
-        for block, result in zip(blocks, results, strict=True):
-            bar.update(len(block))
-            yield result
-
-
-@cache
-def _pool(workers: int) -> ProcessPoolExecutor:
-    """Processes that are started once, since several passes follow each other, and end with this one.
-
-    Spawned, not forked: this process may hold torch's threads. The modules used here import no torch.
-    """
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
 
 
 def _scorers(source: MapSource, rows: range) -> Iterator[tuple[int, ImageScorer]]:

@@ -17,10 +17,11 @@ from wsol.data.index import open_dataset
 from wsol.errors import DataError, RunFolderError
 from wsol.localize.predictions import Predictions
 from wsol.registry import suggest
+from wsol.scoring.blocks import choose_workers
 from wsol.scoring.frames import to_original, truths_in_frame
 from wsol.scoring.kinds import KINDS, error_kind
 from wsol.scoring.protocols import HIT, Protocol, find_protocols
-from wsol.scoring.sweep import FoundBoxes, choose_workers, find_boxes, passes
+from wsol.scoring.sweep import FoundBoxes, find_boxes, passes
 
 UNREADABLE = "unreadable image"
 OUTCOMES = (*KINDS, UNREADABLE)

@@ -14,7 +14,7 @@ from wsol.records import Box
 from wsol.scoring.baseline import CentreMaps, centre_map
 from wsol.scoring.metrics import HeldOut, choose_threshold, hold_out_thresholds, score
 from wsol.scoring.protocols import GPCA, TSCAM, WSOLEVAL_V1, WSOLEVAL_V2, find_protocols
-from wsol.scoring.sweep import Hits, choose_workers, count_hits
+from wsol.scoring.sweep import Hits, count_hits
 
 SIDE = 32
 Made = Callable[..., Predictions]
@@ -181,8 +181,3 @@ def test_the_baseline_shares_boxes_without_changing_them(make_predictions: Made)
     protocols = find_protocols(["gpca", "wsoleval-v2", "danet"])
     for name, hits in count_hits(shared, protocols).items():
         np.testing.assert_array_equal(hits.counts, count_hits(alone, protocols)[name].counts)
-
-
-def test_few_images_start_no_processes() -> None:
-    assert choose_workers(10) == 1
-    assert choose_workers(10**6) >= 1

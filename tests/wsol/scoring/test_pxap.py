@@ -8,7 +8,7 @@ from PIL import Image
 
 from wsol.data.transforms import View
 from wsol.scoring import pxap
-from wsol.scoring.pxap import PixelCounts, read_regions
+from wsol.scoring.pxap import PixelCounts, place_marks, read_marks
 
 
 def straight_average_precision(scores: np.ndarray, truth: np.ndarray) -> float:
@@ -24,7 +24,8 @@ def straight_average_precision(scores: np.ndarray, truth: np.ndarray) -> float:
 
 
 def count_pixels(scores: np.ndarray, path: Path, view: View) -> PixelCounts:
-    return pxap.count_pixels(scores, read_regions(path, view, (scores.shape[1], scores.shape[0])))
+    regions = place_marks(read_marks(path), view, (scores.shape[1], scores.shape[0]))
+    return pxap.count_pixels(scores, regions)
 
 
 def save_mask(path: Path, mask: np.ndarray, white: int = 255) -> Path:
