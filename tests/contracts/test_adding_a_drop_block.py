@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from wsol.config import config_from_dict
+from wsol.config_file import config_from_dict
 from wsol.models.localizer import build_localizer
 from wsol.registry import DROPS
 

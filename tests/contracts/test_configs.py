@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from wsol.config import Config, load_config
+from wsol.config import Config
+from wsol.config_file import load_config
 from wsol.data.dataset import Batch
 from wsol.data.hierarchy import cub_hierarchy
 from wsol.models.localizer import build_localizer

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wsol.config import Config, load_config
+from wsol.config import Config
+from wsol.config_file import load_config
 from wsol.errors import ConfigError
 
 FAULTS = {

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from wsol.config import config_from_dict, dump_config
+from wsol.config_file import config_from_dict, dump_config
 from wsol.data.index import open_dataset
 from wsol.training.checkpoint import load_checkpoint
 from wsol.training.distributed import Ranks

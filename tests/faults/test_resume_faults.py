@@ -13,7 +13,8 @@ import pytest
 import torch
 import yaml
 
-from wsol.config import Config, config_from_dict, config_to_dict, dump_config, load_config
+from wsol.config import Config
+from wsol.config_file import config_from_dict, config_to_dict, dump_config, load_config
 from wsol.errors import CheckpointError, ConfigError, DataError
 from wsol.training.checkpoint import load_checkpoint, save_checkpoint
 from wsol.training.distributed import Ranks

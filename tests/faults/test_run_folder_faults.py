@@ -7,13 +7,16 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
 
-from wsol.config import Config, config_from_dict, dump_config
+from wsol.cli import main
+from wsol.config import Config
+from wsol.config_file import config_from_dict, dump_config
 from wsol.errors import CheckpointError, RunFolderError
 from wsol.training.checkpoint import load_checkpoint
 from wsol.training.distributed import Ranks
@@ -51,11 +54,11 @@ def go(config: Config, path: Path, resume: bool = False) -> int:
     return train(config, path, resume, Ranks(0, 1, torch.device("cpu")), StopSignal())
 
 
-def test_the_second_process_is_refused_until_the_first_dies(
-    config: Config, tmp_path: Path, repository: Path
-) -> None:
+@contextmanager
+def held(folder: Path, repository: Path) -> Iterator[subprocess.Popen[str]]:
+    """The folder, locked by a process with a child."""
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)],
+        [sys.executable, "-c", HOLD, str(folder)],
         stdout=subprocess.PIPE,
         text=True,
         cwd=repository,
@@ -64,6 +67,16 @@ def test_the_second_process_is_refused_until_the_first_dies(
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "locked\n"
+        yield holder
+    finally:
+        os.killpg(holder.pid, signal.SIGKILL)
+        holder.wait()
+
+
+def test_the_second_process_is_refused_until_the_first_dies(
+    config: Config, tmp_path: Path, repository: Path
+) -> None:
+    with held(tmp_path, repository) as holder:
         for resume in (False, True):
             with pytest.raises(RunFolderError, match=rf"in use by process {holder.pid} on .* since "):
                 go(config, tmp_path, resume)
@@ -72,8 +85,20 @@ def test_the_second_process_is_refused_until_the_first_dies(
         holder.wait()
         # Its forked child still runs, and the lock is free all the same.
         assert go(config, tmp_path) == 0
-    finally:
-        os.killpg(holder.pid, signal.SIGKILL)
+
+
+def test_a_second_evaluation_is_refused_and_one_beside_training_is_not(
+    config: Config, tmp_path: Path, repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    go(config, tmp_path)
+    predictions = tmp_path / "predictions"
+    predictions.mkdir()
+    with held(predictions, repository) as holder:
+        assert main(["evaluate", str(tmp_path)]) == 2
+        assert f"{predictions}: in use by process {holder.pid} on " in capsys.readouterr().err
+        assert {p.name for p in predictions.iterdir()} == {FolderLock.NAME}, "the refused one writes nothing"
+    with held(tmp_path, repository):
+        assert main(["evaluate", str(tmp_path)]) == 0
 
 
 def test_a_folder_that_is_not_empty_is_refused(config: Config, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _names(path: Path) -> tuple[str, str]:
     """(method, backbone) of a run."""
-    from wsol.config import load_config
+    from wsol.config_file import load_config
     from wsol.scoring.compare import method_name
 
     config = load_config(path / "config.yaml")

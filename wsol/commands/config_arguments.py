@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def add_config_arguments(parser: argparse.ArgumentParser) -> None:
-    """CONFIG as `args.config`, every --set as one text in `args.overrides`; see `wsol.config.load_config`."""
+    """CONFIG as `args.config`, every --set as one text in `args.overrides`, for `load_config`."""
     parser.add_argument("config", type=Path, metavar="CONFIG", help="YAML file; see configs/")
     parser.add_argument(
         "--set",

@@ -56,7 +56,7 @@ def free_folder(path: Path) -> Path:
 
 def steps(out: Path, run_dir: Path) -> list[list[str]]:
     """The commands of the demo, in order. Birds that an earlier demo painted are kept."""
-    from wsol.config import load_config
+    from wsol.config_file import load_config
 
     birds, run = str(out / "birds"), str(run_dir)
     counts = load_config(CONFIG).data.options  # how many birds the config trains on

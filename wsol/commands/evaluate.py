@@ -72,10 +72,13 @@ def run(args: argparse.Namespace) -> None:
     asked = find_protocols(args.protocol or [], args.normalize)  # an unknown name ends here
 
     from wsol.training.distributed import Ranks
+    from wsol.training.run_folder import RunFolder
 
     ranks = Ranks.join(args.device)
+    folder = RunFolder(args.run_dir)
     try:
         run = _open_run(args)
+        ranks.on_main(folder.claim_predictions)
         protocols = asked or find_protocols([run.config.eval.protocol], args.normalize)
         views = [view for view in VIEWS if any(p.view == view for p in protocols)]
         tests = {view: _predictions(args, run, "test", view, ranks) for view in views}
@@ -86,6 +89,7 @@ def run(args: argparse.Namespace) -> None:
             _print(run, record)
         ranks.gather(None)
     finally:
+        folder.release()
         ranks.leave()
 
 
@@ -100,7 +104,7 @@ class _Run:
 
 
 def _open_run(args: argparse.Namespace) -> _Run:
-    from wsol.config import load_config
+    from wsol.config_file import load_config
     from wsol.data.index import open_dataset
     from wsol.errors import DataError
     from wsol.training.run_folder import DataRecord, RunFolder, load_run

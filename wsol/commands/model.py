@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    from wsol.config import load_config
+    from wsol.config_file import load_config
     from wsol.models.localizer import build_localizer
     from wsol.models.summary import summarise
 

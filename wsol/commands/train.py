@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from wsol.config import load_config
+    from wsol.config_file import load_config
 
     config = load_config(args.config, args.overrides)  # checked whole before torch is even imported
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from wsol.config import Config, config_to_dict, load_config
+from wsol.config import Config
+from wsol.config_file import config_to_dict, load_config
 from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.registry import suggest
 from wsol.scoring.published import PublishedResult

@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 
-from wsol.config import Config, config_to_dict, load_config
+from wsol.config import Config
+from wsol.config_file import config_to_dict, load_config
 from wsol.convert import shown
 from wsol.errors import ConfigError, DataError
 from wsol.training.distributed import Ranks

@@ -30,7 +30,7 @@ class FolderLock:
             os.close(self._descriptor)
             raise RunFolderError(
                 f"{folder}: in use by {holder or 'another process'}; "
-                "wait for it, stop it, or choose another --run-dir"
+                "wait for it, stop it, or use another folder"
             ) from None
         os.ftruncate(self._descriptor, 0)
         since = time.strftime("%Y-%m-%d %H:%M:%S")

@@ -21,7 +21,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wsol.config import Config, dump_config, load_config
+from wsol.config import Config
+from wsol.config_file import dump_config, load_config
 from wsol.data.hierarchy import Hierarchy
 from wsol.errors import RunFolderError
 from wsol.records import SPLITS, DataIndex
@@ -45,6 +46,7 @@ class RunFolder:
         self.metrics = path / "metrics.csv"
         self.curves = path / "curves.png"
         self.tensorboard = path / "tensorboard"
+        self.predictions = path / "predictions"
         self.checkpoints = Checkpoints(path / "checkpoints")
         self._lock: FolderLock | None = None
 
@@ -62,6 +64,14 @@ class RunFolder:
             self.checkpoints.prepare()
         except OSError as error:
             raise RunFolderError(f"{self.path}: cannot be used: {error.strerror}") from None
+
+    def claim_predictions(self) -> None:
+        """Make this process the one that writes predictions and scores; training may go on beside it."""
+        try:
+            self.predictions.mkdir(exist_ok=True)
+            self._lock = FolderLock(self.predictions)
+        except OSError as error:
+            raise RunFolderError(f"{self.predictions}: cannot be used: {error.strerror}") from None
 
     def release(self) -> None:
         """Let go of the folder; the end of the process does the same."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wsol.config import dump_config
+from wsol.config_file import dump_config
 from wsol.localize.maps import prepare
 from wsol.records import Box
 from wsol.scoring.protocols import HIT

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wsol.config import Config, load_config
+from wsol.config import Config
+from wsol.config_file import load_config
 from wsol.data.index import open_dataset
 from wsol.errors import DataError, RunFolderError
 from wsol.localize.predictions import Predictions

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wsol.config import Config, Drop, config_from_dict, config_to_dict, dump_config, load_config
+from wsol.config import Config, Drop
+from wsol.config_file import config_from_dict, config_to_dict, dump_config, load_config
 from wsol.errors import ConfigError
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from wsol.cli import main
-from wsol.config import config_from_dict, dump_config
+from wsol.config_file import config_from_dict, dump_config
 from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.scoring.compare import RunScores, group_runs, judge, method_name
 from wsol.scoring.formats import to_csv, to_latex, to_markdown

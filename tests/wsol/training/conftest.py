@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from wsol.config import Config, config_from_dict
+from wsol.config import Config
+from wsol.config_file import config_from_dict
 from wsol.training.distributed import Ranks
 
 MakeConfig = Callable[..., Config]

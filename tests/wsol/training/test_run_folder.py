@@ -12,7 +12,8 @@ import torch
 from PIL import Image
 
 from wsol.cli import main
-from wsol.config import Config, dump_config, load_config
+from wsol.config import Config
+from wsol.config_file import dump_config, load_config
 from wsol.data.dataset import make_eval_loader
 from wsol.data.index import open_dataset
 from wsol.data.transforms import View
