@@ -40,8 +40,10 @@ def run(args: argparse.Namespace) -> int:
         if code:
             return code
     print(f"\nthe demo took {time.monotonic() - started:.0f} s; look at:")
-    for path, what in results(args.out, run_dir):
-        print(f"  {path!s:<36}{what}")
+    found = results(args.out, run_dir)
+    width = max(len(str(path)) for path, _ in found)
+    for path, what in found:
+        print(f"  {path!s:<{width}}  {what}")
     return 0
 
 
