@@ -27,7 +27,6 @@ PACKAGES = (
     "scipy",
     "opencv-python-headless",
     "albumentations",
-    "scikit-image",
     "pillow",
     "matplotlib",
     "PyYAML",
