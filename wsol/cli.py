@@ -59,6 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output went away, as `wsol list | head -1` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    except OSError as error:
+        if args.debug or error.filename is None:  # without a file it is no fault of the user's files
+            raise
+        print(f"wsol: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        return WsolError.exit_code
     except KeyboardInterrupt:
         if args.debug:
             raise

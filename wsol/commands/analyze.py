@@ -6,10 +6,12 @@ import argparse
 import csv
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from wsol.config import Config
     from wsol.localize.predictions import Predictions
     from wsol.scoring.significance import Sample
 
@@ -38,14 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    from wsol.config_file import load_config
     from wsol.errors import ConfigError, RunFolderError
     from wsol.localize.predictions import Predictions
     from wsol.scoring import masks
     from wsol.scoring.nll import analyze_nll
+    from wsol.scoring.seeds import group_over_seeds
 
     if args.out is not None and len(args.run_dirs) > 1:
         raise ConfigError("--out is for one run; several write to a folder each")
-    groups: dict[tuple[str, str, int], list[dict[str, float | None]]] = {}
+    analyzed: list[_Analyzed] = []
     for path in args.run_dirs:
         folders = [path / "predictions" / f"test-{view}" for view in ("resize", "crop")]
         there = [folder for folder in folders if folder.is_dir()]
@@ -53,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
             raise RunFolderError(f"{path}: no predictions of test images; run `wsol evaluate {path}`")
         predictions = Predictions(there[0])
         found = analyze_nll(predictions)
-        groups.setdefault((*_names(path), len(predictions.classes)), []).append(found)
+        analyzed.append(_Analyzed(path, load_config(path / "config.yaml"), len(predictions.classes), found))
         out = args.out or path / "analysis"
         out.mkdir(parents=True, exist_ok=True)
         _write_nll(out / "nll.csv", found, len(predictions.classes))
@@ -64,16 +68,15 @@ def run(args: argparse.Namespace) -> None:
         masks.write_csv(shown, out)
         masks.draw(shown, out, title=path.name)
         print(f"{path}: masks of {', '.join(shown.classes)}; wrote {out}")
-    print("\n" + _table(groups), _published_table(), sep="\n\n")
+    print("\n" + _table(group_over_seeds(analyzed)), _published_table(), sep="\n\n")
 
 
-def _names(path: Path) -> tuple[str, str]:
-    """(method, backbone) of a run."""
-    from wsol.config_file import load_config
-    from wsol.scoring.compare import method_name
-
-    config = load_config(path / "config.yaml")
-    return method_name(config), config.model.backbone.name
+@dataclass(frozen=True)
+class _Analyzed:
+    path: Path
+    config: Config
+    classes: int
+    nll: dict[str, float | None]  # by definition; None where there is no attention
 
 
 def _find_classes(predictions: Predictions, wanted: Sequence[str] | None) -> list[int]:
@@ -105,8 +108,9 @@ def _write_nll(path: Path, found: Mapping[str, float | None], classes: int) -> N
         writer.writerow(["uniform", f"{math.log(classes):.6f}"])
 
 
-def _table(groups: Mapping[tuple[str, str, int], Sequence[Mapping[str, float | None]]]) -> str:
-    """One line for each method: mean and deviation over its runs, the uniform value, the paper's figure."""
+def _table(groups: Sequence[Sequence[_Analyzed]]) -> str:
+    """One line for each config: mean and deviation over its seeds, the uniform value, the paper's figure."""
+    from wsol.scoring.compare import method_name
     from wsol.scoring.nll import DEFINITIONS
     from wsol.scoring.published import published_nll
     from wsol.scoring.significance import Sample
@@ -114,10 +118,11 @@ def _table(groups: Mapping[tuple[str, str, int], Sequence[Mapping[str, float | N
 
     published = published_nll()
     rows = [["method", "backbone", "runs", *DEFINITIONS, "uniform ln C", "paper (C = 200)"]]
-    for (method, backbone, classes), runs in groups.items():
+    for runs in groups:
+        method, backbone = method_name(runs[0].config), runs[0].config.model.backbone.name
         cells = []
         for name in DEFINITIONS:
-            values = [v for v in (r[name] for r in runs) if v is not None]
+            values = [v for v in (r.nll[name] for r in runs) if v is not None]
             cells.append(_spread(Sample.of(values)) if values else "n/a")
         paper = published.get((method.rpartition("-")[2].lower(), backbone))
         rows.append(
@@ -126,7 +131,7 @@ def _table(groups: Mapping[tuple[str, str, int], Sequence[Mapping[str, float | N
                 backbone,
                 str(len(runs)),
                 *cells,
-                f"{math.log(classes):.4f}",
+                f"{math.log(runs[0].classes):.4f}",
                 _spread(paper) if paper else "-",
             ]
         )

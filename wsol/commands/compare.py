@@ -10,7 +10,8 @@ DESCRIPTION = """\
 Compare evaluated runs. Runs that differ in their seed alone become one row with mean and sample
 standard deviation; the best of each backbone is bold. '*' marks what differs from the first
 run's row with p < 0.05 by Student's two-sided t-test: two samples with equal variances where a
-method was run several times, one sample against a single published figure.
+method was run several times, one sample against a single published figure. Only rows of one
+backbone and the same test images compete.
 
   wsol compare runs/adl_gpca-* runs/adl-* runs/cam-*
   wsol compare runs/adl_gpca-* --published --format latex --out table.tex
@@ -31,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from wsol.errors import ConfigError
-    from wsol.scoring.compare import RunScores, group_runs, judge, published_rows
+    from wsol.scoring.compare import RunScores, caption, group_runs, judge, published_rows
     from wsol.scoring.formats import TEXT_FORMATS, draw
     from wsol.scoring.protocols import find_protocols
     from wsol.scoring.published import published_results
@@ -43,21 +44,21 @@ def run(args: argparse.Namespace) -> None:
     find_protocols([protocol])  # an unknown name ends here
     rows = group_runs(runs, protocol)
     reference = rows[0] if rows else None
+    left_out = 0
     if args.published:
-        rows += published_rows(published_results(), {row.backbone for row in rows})
+        results = published_results()
+        shown = published_rows(results, {row.backbone for row in rows})
+        rows, left_out = rows + shown, len(results) - len(shown)
     rows = judge(rows, reference)
-    title = f"protocol {protocol}, in percent" if runs else "published results, in percent"
+    words = caption(rows, reference, left_out)
     if args.format == "png":
         path = args.out or Path("compare.png")
-        draw(rows, path, title)
+        draw(rows, path, words)
         print(f"wrote {path}")
         return
-    text = TEXT_FORMATS[args.format](rows)
+    text = TEXT_FORMATS[args.format](rows, words)
     if args.out:
         args.out.write_text(text)
         print(f"wrote {args.out}")
         return
     print(text, end="")
-    if args.format == "md":
-        against = f" against {reference.method} ({reference.backbone})" if reference else ""
-        print(f"\n{title}; bold: best of its backbone; \\*: p < 0.05{against}")

@@ -69,6 +69,9 @@ def run(args: argparse.Namespace) -> None:
 
     if not 0 <= args.held_out < 1:
         raise ConfigError(f"--held-out {args.held_out} is outside 0 to 1")
+    for name in ("batch", "workers"):
+        if (getattr(args, name) or 1) < 1:
+            raise ConfigError(f"--{name} {getattr(args, name)} is less than 1")
     asked = find_protocols(args.protocol or [], args.normalize)  # an unknown name ends here
 
     from wsol.training.distributed import Ranks
@@ -83,6 +86,7 @@ def run(args: argparse.Namespace) -> None:
         views = [view for view in VIEWS if any(p.view == view for p in protocols)]
         tests = {view: _predictions(args, run, "test", view, ranks) for view in views}
         held = {view: _predictions(args, run, "held_out", view, ranks) for view in views}
+        _require_one_origin([*tests.values(), *held.values()])
         if ranks.is_main:
             record = _score(args, run, protocols, tests, held)
             _write(args, run, record)
@@ -174,6 +178,16 @@ def _predictions(
     )
 
 
+def _require_one_origin(used: Sequence[Predictions | None]) -> None:
+    """Raise where predictions of several checkpoints would become figures of one."""
+    from wsol.errors import DataError
+
+    origins = {p.folder.name: p.header.origin for p in used if p is not None}
+    if len(set(origins.values())) > 1:
+        which = "; ".join(f"{name} is of {origin}" for name, origin in origins.items())
+        raise DataError(f"predictions of different checkpoints ({which}); evaluate without --reuse")
+
+
 def _score(
     args: argparse.Namespace,
     run: _Run,
@@ -187,6 +201,7 @@ def _score(
 
     results: dict[str, Any] = {}
     shared: dict[str, Any] = {}
+    faults: dict[str, dict[str, None]] = {}  # names by kind, each once, whichever view has it
     for view, test in tests.items():
         assert test is not None, "a test split without images was refused before"
         wanted = [p for p in protocols if p.view == view]
@@ -202,10 +217,12 @@ def _score(
             "split": test.header.split,
             "num_images": len(test),
             "images_without_boxes": sum(not boxes for boxes in test.header.boxes),
-            **test.faults(),
         }
+        for kind, names in test.faults().items():
+            faults.setdefault(kind, {}).update(dict.fromkeys(names))
     unseen = bool(run.index.split("val"))
     shared["held_out_from"] = "images held out of training" if unseen else "images that the model has seen"
+    shared |= {kind: list(names) for kind, names in faults.items()}
     return shared | {"protocols": {p.name: results[p.name] for p in protocols}}
 
 
@@ -237,6 +254,8 @@ def _print(run: _Run, record: Mapping[str, Any]) -> None:
             f"held out: thresholds from {held['num_boxes']:,} boxes of {held['num_images']:,} training "
             f"images ({record['held_out_from']})"
         )
+    if record["images_without_boxes"]:
+        print(f"test images without boxes: {record['images_without_boxes']:,}, each of them a miss")
     for kind in ("unreadable_images", "not_finite_maps", "constant_maps"):
         if record[kind]:
             shown = ", ".join(record[kind][:5]) + (", ..." if len(record[kind]) > 5 else "")

@@ -18,6 +18,9 @@ the protocol's, not normalised unless you ask for it.
   wsol score --maps cams --data data/CUB_200_2011 --protocol wsoleval-v2 --json out.json
   wsol score --maps raw --data data/CUB_200_2011 --protocol all --normalize minmax
 
+The protocols adl and bas look at a centre crop: their maps are taken to be maps of that crop,
+those of all others of the whole image.
+
 Without class scores there are no top-1 figures: see GT-known, MaxBoxAcc, MaxBoxAccV2 and PxAP.
 'wsol list protocols' says how the protocols differ.
 """
@@ -73,6 +76,7 @@ def run(args: argparse.Namespace) -> None:
         "data": str(index.root),
         "data_digest": index.digest(),
         "maps": str(args.maps),
+        "images_without_boxes": sum(not s.boxes for s in folder.samples),
         "constant_maps": constant,
         "unreadable_images": folder.unreadable_images(),
     }
@@ -80,6 +84,11 @@ def run(args: argparse.Namespace) -> None:
         f"{len(folder):,} {args.split} images of {index.root}, maps in {args.maps}; all figures in percent\n"
     )
     print(summary_table(results), threshold_table(results), error_table(results), sep="\n\n")
+    cropped = [p.name for p in protocols if p.view == "crop"]
+    if cropped:
+        print(f"\n{', '.join(cropped)}: the maps are taken to be of the centre crop")
+    if shared["images_without_boxes"]:
+        print(f"\nimages without boxes: {shared['images_without_boxes']:,}, each of them a miss")
     for what in ("constant_maps", "unreadable_images"):
         if shared[what]:
             print(f"\n{what.replace('_', ' ')}: {len(shared[what])}, counted as they score")

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from gpca import ChannelAttention, Identity
 from wsol.config import Component, Model
 from wsol.data.hierarchy import Hierarchy
 from wsol.errors import ConfigError
@@ -87,9 +88,12 @@ class Localizer(nn.Module):
         return self.head.maps_for(output, labels)
 
     def masks(self) -> list[Tensor]:
-        """The attention masks (N, C) of the last forward pass, in the order of the head's modules."""
-        kept = (getattr(module, "mask", None) for module in self.head.modules())
-        return [mask for mask in kept if isinstance(mask, Tensor)]
+        """The attention masks (N, C) of the last forward pass, in the order of the head's modules.
+
+        `identity` is no attention and has none, though it keeps ones.
+        """
+        attentions = (m for m in self.head.modules() if isinstance(m, ChannelAttention))
+        return [a.mask for a in attentions if a.mask is not None and not isinstance(a, Identity)]
 
     def random_modules(self) -> Iterator[tuple[str, Random]]:
         """Every module that draws from a generator of its own, with its name."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from wsol.config import Config
-from wsol.config_file import config_to_dict, load_config
+from wsol.config_file import load_config
 from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.registry import suggest
 from wsol.scoring.published import PublishedResult
+from wsol.scoring.seeds import group_over_seeds
 from wsol.scoring.significance import ALPHA, Sample, p_value
 
 COLUMNS = {
@@ -45,6 +46,8 @@ class RunScores:
             raise RunFolderError(f"{path}: not evaluated yet; run `wsol evaluate {path}`") from None
         except ValueError as error:
             raise RunFolderError(f"{path / 'scores.json'}: damaged ({error}); evaluate again") from None
+        if not isinstance(scores, dict):
+            raise RunFolderError(f"{path / 'scores.json'}: not what `wsol evaluate` writes; evaluate again")
         return cls(path, load_config(path / "config.yaml"), scores)
 
     def figures(self, protocol: str) -> dict[str, float]:
@@ -71,56 +74,70 @@ def method_name(config: Config) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the comparison. p: by figure, against the reference; None where no test is possible."""
+    """One line of the comparison.
+
+    data: what the figures were measured on; only rows of one backbone and the same data compete.
+    protocol: how. p: by figure, against the reference; None where no test is possible.
+    """
 
     method: str
     backbone: str
     source: str
+    data: str
+    protocol: str
     figures: dict[str, Sample]
-    p: dict[str, float | None]
-    best: frozenset[str]
+    published: bool = False
+    p: dict[str, float | None] = field(default_factory=dict)
+    best: frozenset[str] = frozenset()
 
     def significant(self, figure: str) -> bool:
         value = self.p.get(figure)
         return value is not None and value < ALPHA
 
+    def competes_with(self, other: Row) -> bool:
+        return (self.backbone, self.data) == (other.backbone, other.data)
+
+    def testable(self, figure: str) -> bool:
+        """Whether a t-test may use it: several runs, or a single figure because no more was published."""
+        return figure in self.figures and (self.published or self.figures[figure].n > 1)
+
 
 def group_runs(runs: Sequence[RunScores], protocol: str) -> list[Row]:
-    """One row for each config, whatever its seed, the folder of its data and the machine."""
+    """One row for each config, over its seeds."""
     digests = {r.scores.get("data_digest") for r in runs}
     if len(digests) > 1:
         raise DataError(
             f"these runs were evaluated on {len(digests)} different data sets: no comparison is fair"
         )
-    groups: dict[str, list[RunScores]] = {}
-    for run in runs:
-        config = replace(run.config, train=replace(run.config.train, seed=0))
-        record = config_to_dict(config)
-        for section, key in (("data", "root"), ("data", "workers"), ("train", "device")):
-            record[section].pop(key)
-        groups.setdefault(json.dumps(record, sort_keys=True), []).append(run)
     rows = []
-    for members in groups.values():
-        config = members[0].config
-        seeds = [r.config.train.seed for r in members]
-        if len(set(seeds)) != len(seeds):
-            twice = ", ".join(str(r.path) for r in members)
-            raise ConfigError(f"two runs of one config and one seed are not two samples: {twice}")
+    for members in group_over_seeds(runs):
+        first = members[0]
         table = [r.figures(protocol) for r in members]
         figures = {
             name: Sample.of([f[name] for f in table]) for name in COLUMNS if all(name in f for f in table)
         }
         source = f"ours, {len(members)} run{'s' if len(members) > 1 else ''}"
-        rows.append(Row(method_name(config), config.model.backbone.name, source, figures, {}, frozenset()))
+        data = _data_words(first.scores.get("data", "?"), int(first.scores.get("num_images", 0)))
+        rows.append(
+            Row(method_name(first.config), first.config.model.backbone.name, source, data, protocol, figures)
+        )
     return rows
 
 
 def published_rows(results: Iterable[PublishedResult], backbones: set[str]) -> list[Row]:
-    """The published rows of these backbones, or all where none is named."""
+    """The published rows of these backbones, or all where none is named; those that name none always stay."""
     return [
-        Row(r.method, r.backbone, f"{r.source} ({r.year})", r.figures, {}, frozenset())
+        Row(
+            method=r.method,
+            backbone=r.backbone or "-",
+            source=f"{r.source} ({r.year})",
+            data=PUBLISHED_DATA,
+            protocol="the authors'",
+            figures=r.figures,
+            published=True,
+        )
         for r in results
-        if not backbones or r.backbone in backbones
+        if not backbones or not r.backbone or r.backbone in backbones
     ]
 
 
@@ -128,15 +145,40 @@ def judge(rows: Sequence[Row], reference: Row | None) -> list[Row]:
     """The rows with their p-values against the reference, and the best of each figure and backbone marked."""
     judged = []
     for row in rows:
-        rivals = [r for r in rows if r.backbone == row.backbone]
+        rivals = [r for r in rows if r.competes_with(row)]
         best = frozenset(
             name
             for name, sample in row.figures.items()
             if all(sample.mean >= r.figures[name].mean for r in rivals if name in r.figures)
         )
         p: dict[str, float | None] = {}
-        if reference is not None and row is not reference:
-            shared = row.figures.keys() & reference.figures.keys()
-            p = {name: p_value(reference.figures[name], row.figures[name]) for name in shared}
+        if reference is not None and row is not reference and row.competes_with(reference):
+            p = {
+                name: p_value(reference.figures[name], row.figures[name])
+                for name in row.figures
+                if row.testable(name) and reference.testable(name)
+            }
         judged.append(replace(row, p=p, best=best))
     return judged
+
+
+def caption(rows: Sequence[Row], reference: Row | None, left_out: int = 0) -> str:
+    """What a reader of the table must know."""
+    words = [f"protocol {reference.protocol}, in percent" if reference else "published results, in percent"]
+    words.append("bold: best of its backbone")
+    if reference and any(p is not None for row in rows for p in row.p.values()):
+        words.append(f"*: p < {ALPHA} against {reference.method} ({reference.backbone})")
+    if reference and any(row.published for row in rows):
+        words.append("published figures: by their authors' own protocols")
+        if reference.data != PUBLISHED_DATA:
+            words.append(f"and on {PUBLISHED_DATA}, not on {reference.data}, so they do not compete")
+    if left_out:
+        words.append(f"{left_out} published rows of other backbones are left out")
+    return "; ".join(words)
+
+
+def _data_words(name: str, images: int) -> str:
+    return f"{name} with {images:,} test images"
+
+
+PUBLISHED_DATA = _data_words("cub", 5794)

@@ -44,6 +44,7 @@ class Protocol:
     recipe: how the raw map becomes a score map.
     quantized: whether levels are int(t max) of the map in 8 bits.
     strict: whether foreground is `> t` or `>= t`.
+    share_of_max: whether t is a share of the map's maximum, which shows on maps that are not normalised.
     fixed: the threshold that needs no boxes to choose it. step, low, high: the grid that is searched.
     headline: which threshold the protocol's own figure uses, ``fixed`` or ``oracle``.
     box: which box stands for the foreground. ``all contours`` counts the best of them.
@@ -60,6 +61,7 @@ class Protocol:
     recipe: Recipe = BILINEAR
     quantized: bool = False
     strict: bool = True
+    share_of_max: bool = False
     fixed: float = 0.2
     low: float = 0.0
     high: float = 1.0
@@ -85,12 +87,20 @@ class Protocol:
         return "largest contour" if self.box == "all contours" else self.box
 
     def with_normalization(self, name: str | None) -> Protocol:
-        """The same protocol with another map normalisation; None keeps the protocol's own."""
-        if name is None:
+        """The same protocol with another map normalisation, which its name then carries: `gpca+pas`.
+
+        None keeps the protocol's own. `none` takes maps as they are, which is no other protocol; where t is a
+        share of the maximum, that is the same as dividing by it.
+        """
+        if name is None or name == self.recipe.normalize:
             return self
         if name not in NORMALIZATIONS:
             raise ConfigError(f"unknown normalization {name!r}{suggest(name, NORMALIZATIONS)}")
-        return replace(self, recipe=replace(self.recipe, normalize=name))
+        as_they_are = name == "none"
+        if as_they_are and self.share_of_max:
+            name = "max"
+        label = self.name if as_they_are else f"{self.name}+{name}"
+        return replace(self, name=label, recipe=replace(self.recipe, normalize=name))
 
 
 def _register(protocol: Protocol) -> Protocol:
@@ -133,6 +143,7 @@ ADL = _register(
         "adl",
         "Choe and Shim 2019: centre crop, 0.2 of the maximum, largest contour",
         view="crop",
+        share_of_max=True,
         empty=(0, 0, 1, 1),
     )
 )
@@ -179,10 +190,17 @@ BAS = _register(
 
 
 def find_protocols(names: Sequence[str], normalize: str | None = None) -> list[Protocol]:
-    """The protocols of these names, each once; `all` stands for every one of them."""
+    """The protocols of these names, each once; `all` stands for every one of them.
+
+    A name may carry its normalisation (`gpca+pas`), as those of results do; else it gets the given one.
+    """
     known = list(PROTOCOLS.entries())
     wanted = [n for name in names for n in (known if name == "all" else [name])]
-    return [PROTOCOLS.create(name).with_normalization(normalize) for name in dict.fromkeys(wanted)]
+    found = []
+    for name in dict.fromkeys(wanted):
+        plain, _, own = name.partition("+")
+        found.append(PROTOCOLS.create(plain).with_normalization(own or normalize))
+    return found
 
 
 def protocol_table() -> str:
@@ -204,7 +222,9 @@ def _order(p: Protocol) -> str:
 def _threshold(p: Protocol) -> str:
     sign = ">" if p.strict else ">="
     value = f"{p.fixed:g}" if p.headline == "fixed" else "best"
-    return f"{sign} int({value} max)" if p.quantized else f"{sign} {value}"
+    if p.quantized:
+        return f"{sign} int({value} max)"
+    return f"{sign} {value} max" if p.share_of_max else f"{sign} {value}"
 
 
 def _empty(p: Protocol) -> str:

@@ -127,7 +127,7 @@ def epoch_line(row: Row, epochs: int, seconds_left: float) -> str:
     ):
         if name in row:
             parts.append(f"{words} {100 * row[name]:5.1f} %")
-    if row.get("mask_std"):  # the mask of no attention is constant
+    if "mask_std" in row:
         parts.append(f"mask std {row['mask_std']:.1e}")
     parts.append(f"{row['images_per_second']:.0f} images/s")
     parts.append(

@@ -10,19 +10,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from wsol.cli import main
 from wsol.config_file import config_from_dict, dump_config
 from wsol.errors import ConfigError, DataError, RunFolderError
-from wsol.scoring.compare import RunScores, group_runs, judge, method_name
+from wsol.scoring.compare import RunScores, caption, group_runs, judge, method_name, published_rows
 from wsol.scoring.formats import to_csv, to_latex, to_markdown
+from wsol.scoring.published import published_results
 
 MakeRun = Callable[..., Path]
 
 
 @pytest.fixture
 def make_run(tmp_path: Path) -> MakeRun:
-    def make(name: str, seed: int, top1: float, attention: str = "gpca", digest: str = "d") -> Path:
+    def make(
+        name: str, seed: int, top1: float, attention: str = "gpca", digest: str = "d", images: int = 5794
+    ) -> Path:
         folder = tmp_path / f"{name}-{seed}"
         folder.mkdir()
         config = config_from_dict(
@@ -34,7 +38,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         )
         (folder / "config.yaml").write_text(dump_config(config))
         figures = {"top1_loc": top1, "gt_known_loc": 60.0, "top1_cls": 70.0}
-        scores = {"data_digest": digest, "protocols": {"gpca": figures}}
+        scores = {"data": "cub", "num_images": images, "data_digest": digest, "protocols": {"gpca": figures}}
         (folder / "scores.json").write_text(json.dumps(scores))
         return folder
 
@@ -65,15 +69,19 @@ def test_groups_means_and_stars(six: list[Path]) -> None:
 def test_formats(six: list[Path]) -> None:
     rows = group_runs([RunScores.read(p) for p in six], "gpca")
     rows = judge(rows, rows[0])
-    markdown = to_markdown(rows)
+    markdown = to_markdown(rows, "protocol gpca, *: p < 0.05")
     assert "**54.97 ± 0.35**" in markdown
     assert "52.62 ± 0.38\\*" in markdown
-    latex = to_latex(rows)
+    assert markdown.endswith("\n\nprotocol gpca, \\*: p < 0.05\n")
+    latex = to_latex(rows, "protocol gpca")
     assert r"$\boldsymbol{54.97\pm 0.35}$" in latex
     assert r"$52.62\pm 0.38^*$" in latex
-    table = list(csv.DictReader(io.StringIO(to_csv(rows))))
+    assert latex.startswith("% protocol gpca\n")
+    table = list(csv.DictReader(io.StringIO(to_csv(rows, ""))))
     assert float(table[1]["top1_loc_p"]) == pytest.approx(0.0014, abs=5e-5)
     assert table[0]["top1_loc_n"] == "3"
+    assert table[0]["protocol"] == "gpca"
+    assert table[0]["data"] == "cub with 5,794 test images"
 
 
 def test_the_command(six: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,6 +91,9 @@ def test_the_command(six: list[Path], tmp_path: Path, capsys: pytest.CaptureFixt
     assert "| vgg16 | ADL-GPCA | ours, 3 runs |" in printed
     assert "GPCA paper, quoted (2018)" in printed
     assert "resnet50" not in printed, "only the backbones of the runs"
+    assert "GenPromp" in printed, "which names no backbone"
+    assert "published rows of other backbones are left out" in printed
+    assert "do not compete" not in printed
     assert main(["compare", *names, "--format", "png", "--out", str(tmp_path / "c.png")]) == 0
     assert (tmp_path / "c.png").stat().st_size > 5000
     assert main(["compare", *names, "--format", "latex", "--out", str(tmp_path / "t.tex")]) == 0
@@ -111,6 +122,9 @@ def test_bad_input(make_run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixt
     (run / "scores.json").write_text("{")
     with pytest.raises(RunFolderError, match="damaged"):
         RunScores.read(run)
+    (run / "scores.json").write_text("[]")
+    with pytest.raises(RunFolderError, match="not what `wsol evaluate` writes"):
+        RunScores.read(run)
     (run / "scores.json").unlink()
     assert main(["compare", str(run)]) == 2
     assert "not evaluated yet; run `wsol evaluate" in capsys.readouterr().err
@@ -122,7 +136,31 @@ def test_bad_input(make_run: MakeRun, tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_single_run_is_a_single_figure(make_run: MakeRun) -> None:
     rows = group_runs([RunScores.read(make_run("a", 0, 50.0))], "gpca")
     assert math.isnan(rows[0].figures["top1_loc"].std)
-    assert "50.00" in to_markdown(judge(rows, rows[0]))
+    assert "50.00" in to_markdown(judge(rows, rows[0]), "")
+
+
+def test_a_single_run_of_ours_is_no_published_figure(make_run: MakeRun, six: list[Path]) -> None:
+    """A one-sample test takes its figure for the truth: right for what was published, not for one seed."""
+    rows = group_runs([RunScores.read(make_run("one", 7, 50.0, "srp")), *map(RunScores.read, six)], "gpca")
+    assert all(row.p == {} for row in judge(rows, rows[0]))
+    published = published_rows(published_results(), {"vgg16"})
+    judged = judge([rows[1], *published], rows[1])
+    single = next(r for r in judged if r.method == "ADL" and r.figures["top1_loc"].n == 1)
+    assert single.p["top1_loc"] == pytest.approx(
+        float(stats.ttest_1samp([54.62, 54.97, 55.32], 52.36).pvalue), rel=1e-9
+    )
+
+
+def test_other_images_and_other_backbones_do_not_compete(make_run: MakeRun) -> None:
+    paths = [make_run("few", i, v, images=1157) for i, v in enumerate((84.62, 84.97, 85.32))]
+    rows = group_runs([RunScores.read(p) for p in paths], "gpca")
+    rows += published_rows(published_results(), set())
+    judged = judge(rows, rows[0])
+    assert all(row.p == {} for row in judged)
+    assert {r.backbone for r in judged if r.published and "top1_loc" in r.best} >= {"vgg16", "resnet50"}
+    words = caption(judged, rows[0])
+    assert "on cub with 5,794 test images, not on cub with 1,157 test images, so they do not compete" in words
+    assert "p <" not in words
 
 
 @pytest.mark.parametrize(

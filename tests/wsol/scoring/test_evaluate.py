@@ -42,7 +42,7 @@ def test_all_protocols_in_one_table(run: Path, capsys: pytest.CaptureFixture[str
         assert result["at"]["oracle"]["gt_known_loc"] >= result["at"]["fixed"]["gt_known_loc"]
         assert name in printed
     assert (run / "per_class.csv").read_text().count("\n") == 1 + 7 * 4
-    assert sorted(p.name for p in (run / "predictions").iterdir()) == [
+    assert sorted(p.name for p in (run / "predictions").iterdir() if p.is_dir()) == [
         "held_out-crop",
         "held_out-resize",
         "test-crop",
@@ -52,7 +52,7 @@ def test_all_protocols_in_one_table(run: Path, capsys: pytest.CaptureFixture[str
 
 def test_one_view_only_where_one_is_asked_for(run: Path) -> None:
     assert main(["evaluate", str(run), "--held-out", "0"]) == 0
-    assert [p.name for p in (run / "predictions").iterdir()] == ["test-resize"]
+    assert [p.name for p in (run / "predictions").iterdir() if p.is_dir()] == ["test-resize"]
     record = json.loads((run / "scores.json").read_text())
     assert list(record["protocols"]) == ["gpca"], "the config's protocol"
     assert set(record["protocols"]["gpca"]["at"]) == {"fixed", "oracle"}
@@ -68,7 +68,10 @@ def test_reuse_needs_no_model(run: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["evaluate", str(run), "--reuse"]) == 0
     assert json.loads((run / "scores.json").read_text()) == first
     assert main(["evaluate", str(run), "--reuse", "--normalize", "ivr"]) == 0
-    assert json.loads((run / "scores.json").read_text())["protocols"]["gpca"]["normalize"] == "ivr"
+    measured = json.loads((run / "scores.json").read_text())["protocols"]
+    assert list(measured) == ["gpca+ivr"], "a number carries what was changed of its protocol"
+    assert measured["gpca+ivr"]["normalize"] == "ivr"
+    assert main(["visualize", str(run), "--num", "2"]) == 0, "pictures know the name"
     assert main(["evaluate", str(run), "--reuse", "--protocol", "adl"]) == 2
     assert "no predictions here" in capsys.readouterr().err
 
@@ -100,6 +103,7 @@ def test_mistakes(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "did you mean 'gpca'" in error(str(run), "--protocol", "gcpa")
     assert "unknown normalization 'mean'" in error(str(run), "--normalize", "mean")
     assert "outside 0 to 1" in error(str(run), "--held-out", "1.5")
+    assert "--batch -3 is less than 1" in error(str(run), "--batch", "-3")
     assert "not a run folder" in error(str(tmp_path / "nothing"))
     assert "no such" in error(str(run), "--data", str(tmp_path / "nowhere")).lower()
     shutil.rmtree(run / "checkpoints")
@@ -140,6 +144,40 @@ def test_nan_maps_are_flagged_and_counted(run: Path) -> None:
     assert record["protocols"]["wsoleval-v2"]["num_images"] == 20
 
 
+def test_faults_of_either_view_are_listed(run: Path) -> None:
+    assert main(["evaluate", str(run), "--held-out", "0", "--protocol", "gpca", "adl"]) == 0
+    for view, row in (("resize", 4), ("crop", 7)):
+        path = run / "predictions" / f"test-{view}" / "flags.npy"
+        flags = np.load(path)
+        flags[row] |= 4
+        np.save(path, flags)
+    assert main(["evaluate", str(run), "--reuse", "--protocol", "gpca", "adl"]) == 0
+    names = Predictions(run / "predictions" / "test-resize").names
+    record = json.loads((run / "scores.json").read_text())
+    assert record["not_finite_maps"] == [names[4], names[7]]
+
+
+def test_predictions_of_two_checkpoints_are_not_mixed(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(run), "--protocol", "gpca", "adl"]) == 0
+    path = run / "predictions" / "test-crop" / "meta.json"
+    meta = json.loads(path.read_text())
+    path.write_text(json.dumps(meta | {"origin": "last.ckpt, epoch 5"}))
+    assert main(["evaluate", str(run), "--reuse"]) == 0, "the config's protocol needs no crop"
+    assert main(["evaluate", str(run), "--reuse", "--protocol", "gpca", "adl"]) == 2
+    assert "test-crop is of last.ckpt, epoch 5" in capsys.readouterr().err
+
+
+def test_data_without_boxes_or_test_images(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = Path((run / "config.yaml").read_text().partition("root: ")[2].splitlines()[0])
+    other = Path(shutil.copytree(root, tmp_path / "birds"))
+    split = other / "train_test_split.txt"
+    split.write_text("".join(f"{line.split()[0]} 1\n" for line in split.read_text().splitlines()))
+    assert main(["evaluate", str(run), "--data", str(other)]) == 2
+    assert "no test images: nothing to evaluate" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_two_processes_give_the_same_scores(run: Path) -> None:
     assert main(["evaluate", str(run), "--batch", "3"]) == 0
@@ -177,10 +215,25 @@ def test_analyze(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert word in printed
     for name in ("nll.csv", "mask_means.png", "mask_means.csv", "mask_histogram.png", "mask_boxes.png"):
         assert (run / "analysis" / name).is_file()
-    (run / "predictions" / "test-resize" / "masks.npy").unlink()
-    assert main(["analyze", str(run)]) == 0
-    assert "n/a" in capsys.readouterr().out
     assert main(["analyze", str(run), str(run), "--out", str(run)]) == 2
+    assert main(["analyze", str(run), str(run)]) == 2
+    assert "one config and one seed" in capsys.readouterr().err
+
+
+def test_analyze_a_run_without_attention(
+    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(tmp_path / "plain")
+    config = str(small_run.parent / "small.yaml")
+    assert main(["train", config, "--set", "model.attention=identity", "--run-dir", run]) == 0
+    assert main(["evaluate", run, "--held-out", "0"]) == 0
+    capsys.readouterr()
+    assert main(["analyze", run]) == 0
+    printed = capsys.readouterr().out
+    assert "no attention, so no masks to show" in printed
+    (line,) = [line for line in printed.splitlines() if line.startswith("CAM ")]
+    assert line.count("n/a") == 2
+    assert sorted(p.name for p in (tmp_path / "plain" / "analysis").iterdir()) == ["nll.csv"]
 
 
 def test_analyze_chosen_classes(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,40 @@
+"""Runs that differ in their seed alone are samples of one experiment."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from wsol.config import Config
+from wsol.config_file import config_to_dict
+from wsol.errors import ConfigError
+
+# What says where and how fast a run was made, not what it is.
+CIRCUMSTANCES = (("data", "root"), ("data", "workers"), ("train", "device"), ("train", "seed"))
+
+
+class Run(Protocol):
+    @property
+    def path(self) -> Path: ...
+    @property
+    def config(self) -> Config: ...
+
+
+R = TypeVar("R", bound=Run)
+
+
+def group_over_seeds(runs: Sequence[R]) -> list[list[R]]:
+    """The runs of each config, whatever its seed, the folder of its data and the machine, in their order."""
+    groups: dict[str, list[R]] = {}
+    for run in runs:
+        record = config_to_dict(run.config)
+        for section, key in CIRCUMSTANCES:
+            record[section].pop(key)
+        groups.setdefault(json.dumps(record, sort_keys=True), []).append(run)
+    for members in groups.values():
+        if len({run.config.train.seed for run in members}) != len(members):
+            twice = ", ".join(str(run.path) for run in members)
+            raise ConfigError(f"two runs of one config and one seed are not two samples: {twice}")
+    return list(groups.values())
