@@ -89,6 +89,10 @@ class Schedule(Component):
 
     def problems(self) -> Problems:
         yield from out_of_range(self, warmup_epochs=(0, 1e6))
+        try:
+            self.registry.create(self.name, total=1.0, **self.options)
+        except ValueError as error:
+            yield "name", f"{self.name}: {error}"
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
         nested: Any = value
         for key in reversed(keys):
             nested = {key: nested}
-        places = {keys[: i + 1]: f"--set {text}" for i in range(len(keys))}
+        around = [keys[:i] for i in range(1, len(keys)) if keys[:i] not in located.places]
+        places = {key: f"--set {text}" for key in (*around, keys)}
         located = _merge(located, Located(nested, places))
     return _build(Config, located, ())
 
@@ -100,6 +101,8 @@ def _merge_values(base: Any, top: Any, cls: type | None) -> Any:
     if component:
         base = {"name": base} if isinstance(base, str) else base
         top = {"name": top} if isinstance(top, str) else top
+    if cls is not None and not isinstance(base, dict):
+        return base  # a section that is no mapping stays, to be refused where it was written
     if not isinstance(base, dict) or not isinstance(top, dict):
         return top
     if component and "name" in top and top["name"] != base.get("name", top["name"]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import random
@@ -15,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wsol.errors import CheckpointError
-from wsol.training.checkpoint import Checkpoints, State, load_checkpoint, save_checkpoint
+from wsol.training.checkpoint import MAGIC, Checkpoints, State, load_checkpoint, save_checkpoint
 
 STATE = {"epoch": 3, "model": {"w": torch.arange(1000.0)}, "history": [{"loss": 0.5}]}
 
@@ -113,6 +114,31 @@ def test_two_damaged_checkpoints_are_an_error_that_names_both(tmp_path: Path) ->
         Checkpoints(tmp_path).load_last(print)
 
 
+def test_a_kill_between_last_and_best_loses_no_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Checkpoints(tmp_path)
+    store.prepare()
+    store.save({"n": 1}, best=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "_mark_best", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            store.save({"n": 2}, best=True)
+    assert load_checkpoint(store.best)["n"] == 1
+    again = Checkpoints(tmp_path)
+    assert again.load_last(print) == {"n": 2}
+    assert load_checkpoint(again.best)["n"] == 2
+    again.save({"n": 3})
+    assert Checkpoints(tmp_path).load_last(print) == {"n": 3}
+    assert load_checkpoint(again.best)["n"] == 2
+
+
+@pytest.mark.parametrize("payload", [b"", b"nothing of ours", b"\x02\0\0\0\0\0\0\0{}", b"\xff" * 64])
+def test_a_whole_file_of_something_else_is_called_so(tmp_path: Path, payload: bytes) -> None:
+    path = tmp_path / "last.ckpt"
+    path.write_bytes(MAGIC + hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
+    with pytest.raises(CheckpointError, match="not a state that this toolkit writes"):
+        load_checkpoint(path)
+
+
 SAVE_FOR_EVER = """
 import os, sys, torch
 from pathlib import Path
@@ -129,7 +155,7 @@ for line in sys.stdin:                       # one child for each line: torch is
         while True:
             n += 1
             os.write(1, f"saving {n}\\n".encode())
-            store.save({"n": n, "w": weights + n})
+            store.save({"n": n, "w": weights + n}, best=n % 3 == 0)
             os.write(1, f"saved {n}\\n".encode())
     os.write(1, f"child {child}\\n".encode())
     os.waitpid(child, 0)
@@ -173,6 +199,11 @@ def test_thirty_kills_during_saves_lose_nothing(tmp_path: Path, repository: Path
         assert max(done, begun - 1) <= state["n"] <= begun, "one of the two newest"
         if state["n"]:
             assert torch.equal(state["w"], torch.full((300_000,), float(state["n"])))
+        if state["n"] >= 3:
+            store = Checkpoints(folder)
+            store.load_last(print)
+            newest = state["n"] - state["n"] % 3
+            assert load_checkpoint(store.best)["n"] == newest, "no best is lost either"
         leftovers += len(list(folder.glob("*.tmp")))
     process.stdin.close()
     assert process.wait(30) == 0

@@ -130,3 +130,26 @@ def test_the_command_ends_with_one_line_and_exit_code_2(tmp_path: Path) -> None:
     assert result.stderr.count("\n") == 1
     assert f"{path}:2: unknown key 'train.epoch'" in result.stderr
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "{name: step, factor: .nan}",
+        "{name: step, factor: -0.1}",
+        "{name: step, milestones: [-3]}",
+        "{name: cosine, final: 5}",
+    ],
+)
+def test_a_schedule_out_of_range(tmp_path: Path, schedule: str) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(f"train:\n  schedule: {schedule}\n")
+    with pytest.raises(ConfigError, match=r"c\.yaml:2.*train\.schedule.*(at least 0|in 0 to 1)"):
+        load_config(path)
+
+
+def test_a_section_that_is_no_mapping_is_not_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("train: {epochs: 7}\n")
+    with pytest.raises(ConfigError, match=r"--set train=3: train: expected a mapping, got 3"):
+        load_config(path, ["train=3", "train.lr=0.1"])

@@ -21,12 +21,12 @@ model: {{backbone: tiny, weights: none, head: {{name: cam, channels: 8}}}}
 train: {{epochs: 3, batch_size: 8, device: cpu}}
 """
 
-Loss = Callable[[LocalizerOutput], Tensor]
+Loss = Callable[[Tensor], Tensor]
 BAD_LOSSES: dict[str, Loss] = {
-    "nan": lambda output: output.logits.sum() * float("nan"),
-    "inf": lambda output: output.logits.sum() * float("inf"),
+    "nan": lambda logits: logits.sum() * float("nan"),
+    "inf": lambda logits: logits.sum() * float("inf"),
     # Its value is 0, its gradient is not finite.
-    "infinite gradient": lambda output: (output.logits * 0).abs().sum().sqrt() * 1e30,
+    "infinite gradient": lambda logits: (logits * 0).abs().sum().sqrt() * 1e30,
 }
 
 
@@ -50,7 +50,7 @@ def test_the_step_is_not_taken(
     def loss(self: Localizer, output: LocalizerOutput, labels: Tensor) -> dict[str, Tensor]:
         calls["loss"] += 1
         if calls["loss"] == 3:
-            return {"classification": BAD_LOSSES[kind](output)}
+            return {"classification": BAD_LOSSES[kind](output.logits)}
         return good_loss(self, output, labels)
 
     def update(self: Learner) -> None:
@@ -75,6 +75,26 @@ def test_the_step_is_not_taken(
     assert "at lr 0.01" in errors
     assert "gradient norm" in errors
 
+    monkeypatch.undo()
+    assert main(["train", str(path), "--run-dir", str(run.path), "--resume"]) == 0
+    assert not (run.path / "diverged.json").exists(), "it told of the attempt before"
+
+
+def test_half_precision_that_never_recovers_ends_the_run(
+    birds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Skipping steps mends a scale that is too large, not a gradient that is infinite at any scale."""
+    path = tmp_path / "config.yaml"
+    path.write_text(CONFIG.format(root=birds))
+
+    def loss(self: Localizer, output: LocalizerOutput, labels: Tensor) -> dict[str, Tensor]:
+        return {"classification": BAD_LOSSES["infinite gradient"](output.logits.float())}
+
+    monkeypatch.setattr(Localizer, "loss", loss)
+    arguments = ["--set=train.epochs=30", "--set=train.amp=fp16", "--run-dir", str(tmp_path / "run")]
+    assert main(["train", str(path), *arguments]) == 3
+    assert "gradient norm nan" in capsys.readouterr().err
+
 
 def test_a_rate_that_is_far_too_large_ends_the_run(
     birds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -83,4 +103,4 @@ def test_a_rate_that_is_far_too_large_ends_the_run(
     path.write_text(CONFIG.format(root=birds))
     code = main(["train", str(path), "--run-dir", str(tmp_path / "run"), "--set", "train.lr=1000"])
     assert code == 3
-    assert "try a smaller lr" in capsys.readouterr().err
+    assert "try a new run with a smaller lr" in capsys.readouterr().err

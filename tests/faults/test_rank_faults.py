@@ -81,6 +81,44 @@ if ranks.is_main:
 """
 
 
+# Batch norm sees another half of the batch on each rank. What is validated is what the checkpoint holds.
+SAME_BUFFERS = """
+import sys, torch
+from wsol.config import Backbone, Config, Data, Head, Model, Train
+from wsol.data.dataset import EpochSampler, make_train_loader
+from wsol.data.index import open_dataset
+from wsol.models.localizer import build_localizer
+from wsol.training.distributed import Ranks
+from wsol.training.learner import Learner
+from wsol.training.validation import Validator
+
+ranks = Ranks.join("cpu")
+data = Data(root=sys.argv[1], image_size=64, resize=72, workers=0)
+samples = open_dataset(data).split("train")
+torch.manual_seed(0)
+localizer = build_localizer(Model(Backbone("tiny"), "none", head=Head.of("cam", channels=8)), classes=4)
+train = Train(batch_size=8)
+learner = Learner(localizer.train(), train, ranks)
+sampler = EpochSampler(len(samples), 8, seed=0, rank=ranks.rank, world=ranks.world)
+for batch in list(make_train_loader(samples, sampler, resize=72, side=64, seed=0))[:2]:
+    learner.backward(batch)
+
+def buffers():
+    everyone = ranks.gather([b.clone() for b in localizer.buffers()])
+    return [torch.equal(a, b) for a, b in zip(*everyone)], everyone[0]
+
+same, main = buffers()
+assert not all(same), "the ranks must differ before, or nothing is shown"
+Validator(samples[:9], Config(data=data, train=train), ranks).figures(localizer)
+same, after = buffers()
+assert all(same)
+assert all(torch.equal(a, b) for a, b in zip(main, after)), "those of the main rank"
+ranks.leave()
+if ranks.is_main:
+    print("the same buffers")
+"""
+
+
 def torchrun(*arguments: object, restarts: int = 0, **settings: Any) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [
@@ -105,6 +143,15 @@ def test_two_ranks_take_the_same_steps_as_one(birds: Path, tmp_path: Path, repos
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert "the same steps" in output
+
+
+def test_ranks_validate_what_the_checkpoint_holds(birds: Path, tmp_path: Path, repository: Path) -> None:
+    script = tmp_path / "buffers.py"
+    script.write_text(SAME_BUFFERS)
+    process = torchrun(script, birds, cwd=repository)
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    assert "the same buffers" in output
 
 
 def test_the_death_of_one_rank_is_survived_by_a_restart(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import time
@@ -15,7 +16,8 @@ import yaml
 
 from wsol.config import Config
 from wsol.config_file import config_from_dict, config_to_dict, dump_config, load_config
-from wsol.errors import CheckpointError, ConfigError, DataError
+from wsol.errors import CheckpointError, ConfigError, DataError, RunFolderError
+from wsol.models.localizer import build_localizer
 from wsol.training.checkpoint import load_checkpoint, save_checkpoint
 from wsol.training.distributed import Ranks
 from wsol.training.log import TIME_COLUMNS, read_csv
@@ -127,10 +129,11 @@ def test_half_precision_resumes_with_its_scale(birds: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("method", "workers"), [("adl", 0), ("dgdm", 2), ("danet", 2)])
 def test_the_whole_command_killed_with_sigkill(
-    birds: Path, tmp_path: Path, repository: Path, wsol: Callable[..., subprocess.Popen[str]]
+    birds: Path, tmp_path: Path, method: str, workers: int, wsol: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    config = make_config(birds, epochs=4, checkpoint_every=1)
+    config = make_config(birds, method, workers, epochs=4, checkpoint_every=1)
     path = tmp_path / "config.yaml"
     path.write_text(dump_config(config))
     run = RunFolder(tmp_path / "killed")
@@ -223,6 +226,56 @@ def test_another_recipe_is_refused_and_the_changes_are_named(birds: Path, tmp_pa
     longer = make_config(birds, epochs=2, checkpoint_every=3)
     assert go(longer, tmp_path, resume=True) == 0
     assert load_config(tmp_path / "config.yaml") == longer
+    with pytest.raises(ConfigError, match=r"train\.epochs 1: .* has 2 epochs already"):
+        go(make_config(birds, epochs=1), tmp_path, resume=True)
+
+
+def test_every_continuation_is_on_record(birds: Path, tmp_path: Path) -> None:
+    go(make_config(birds, epochs=1), tmp_path)
+    first = json.loads((tmp_path / "versions.json").read_text())
+    go(make_config(birds, epochs=2), tmp_path, resume=True)
+    go(make_config(birds, epochs=2), tmp_path, resume=True)
+    record = json.loads((tmp_path / "versions.json").read_text())
+    resumed = record.pop("resumed")
+    assert record == first
+    assert [r["torch"] for r in resumed] == [first["torch"]] * 2
+
+
+def test_a_weights_file_may_move_but_not_change(birds: Path, tmp_path: Path) -> None:
+    def config(weights: Path, epochs: int) -> Config:
+        plain = config_to_dict(make_config(birds, epochs=epochs))
+        plain["model"]["weights"] = str(weights)
+        return config_from_dict(plain)
+
+    torch.manual_seed(3)
+    state = build_localizer(make_config(birds).model, classes=4).backbone.state_dict()
+    torch.save({name.removeprefix("stages."): value for name, value in state.items()}, tmp_path / "a.pth")
+    go(config(tmp_path / "a.pth", 2), tmp_path / "whole")
+    go(config(tmp_path / "a.pth", 1), tmp_path / "run")
+    (tmp_path / "a.pth").rename(tmp_path / "b.pth")
+    assert go(config(tmp_path / "b.pth", 2), tmp_path / "run", resume=True) == 0
+    assert_same_runs(tmp_path / "whole", tmp_path / "run")
+    state = {name: value + 1 if value.is_floating_point() else value for name, value in state.items()}
+    torch.save({name.removeprefix("stages."): value for name, value in state.items()}, tmp_path / "b.pth")
+    torch.save(torch.load(tmp_path / "b.pth"), tmp_path / "c.pth")
+    with pytest.raises(ConfigError, match=r"another config than the run's: model\.weights was "):
+        go(config(tmp_path / "c.pth", 2), tmp_path / "run", resume=True)
+
+
+def test_a_checkpoint_without_a_part_is_refused(birds: Path, tmp_path: Path) -> None:
+    go(make_config(birds, epochs=1), tmp_path)
+    last = RunFolder(tmp_path).checkpoints.last
+    state = load_checkpoint(last)
+    save_checkpoint(last, {key: value for key, value in state.items() if key != "optimizer"})
+    with pytest.raises(CheckpointError, match="it has no optimizer"):
+        go(make_config(birds), tmp_path, resume=True)
+
+
+def test_a_damaged_record_of_the_data_is_called_so(birds: Path, tmp_path: Path) -> None:
+    go(make_config(birds, epochs=1), tmp_path)
+    (tmp_path / "data.json").write_text("{}")
+    with pytest.raises(RunFolderError, match=r"data\.json: not what a run writes"):
+        go(make_config(birds), tmp_path, resume=True)
 
 
 def test_other_data_is_refused(birds: Path, tmp_path: Path) -> None:

@@ -108,6 +108,25 @@ def test_a_folder_that_is_not_empty_is_refused(config: Config, tmp_path: Path) -
     assert {p.name for p in tmp_path.iterdir()} <= {"thesis.tex", FolderLock.NAME}
 
 
+def test_files_of_others_are_never_touched(config: Config, tmp_path: Path) -> None:
+    """--resume in a folder that holds no run neither begins one there nor clears anything away."""
+    for name in ("notes.tmp", "thesis.tex"):
+        (tmp_path / name).write_text("mine")
+    with pytest.raises(RunFolderError, match=r"there are files but no run in it"):
+        go(config, tmp_path, resume=True)
+    assert {p.name for p in tmp_path.iterdir()} - {FolderLock.NAME} == {"notes.tmp", "thesis.tex"}
+    go(config, tmp_path / "run")
+    (tmp_path / "run" / "notes.tmp").write_text("mine")
+    go(config, tmp_path / "run", resume=True)
+    assert (tmp_path / "run" / "notes.tmp").read_text() == "mine"
+
+
+def test_a_kill_before_the_first_file_leaves_the_folder_free(config: Config, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml.77.tmp").write_text("hal")
+    assert go(config, tmp_path) == 0
+    assert not (tmp_path / "config.yaml.77.tmp").exists()
+
+
 def test_a_file_in_the_place_of_the_folder(config: Config, tmp_path: Path) -> None:
     (tmp_path / "run").write_text("")
     with pytest.raises(RunFolderError, match="cannot be used"):

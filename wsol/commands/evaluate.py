@@ -117,7 +117,7 @@ def _open_run(args: argparse.Namespace) -> _Run:
     folder = RunFolder(args.run_dir)
     if args.reuse and folder.config.is_file():
         loaded, config = None, load_config(folder.config, overrides)
-        trained_on = DataRecord.from_json(folder.read_json(folder.data))
+        trained_on = DataRecord.read(folder)
     else:
         loaded = load_run(args.run_dir, args.device, overrides)
         config, trained_on = loaded.config, loaded.data

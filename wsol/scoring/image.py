@@ -77,7 +77,7 @@ class ImageScorer:
     def score_map(self, protocol: Protocol) -> FloatMap:
         """The map in [0, 1] that the protocol cuts, in its frame."""
         frame = frame_size(protocol, self._view, self._size)
-        if protocol.recipe.normalize == "none" and protocol.flat_is_empty and is_constant(self._raw):
+        if protocol.flat_is_empty and is_constant(self._raw):
             return np.zeros(frame[::-1])
         key = ("map", protocol.recipe, frame)
         return self._once(key, lambda: prepare(self._raw, protocol.recipe, frame))

@@ -50,7 +50,7 @@ class Protocol:
     box: which box stands for the foreground. ``all contours`` counts the best of them.
     holes: whether the contours of holes are among all contours.
     empty: the box where there is no foreground, None for the whole frame.
-    flat_is_empty: whether a constant map that is scored as it is has no foreground.
+    flat_is_empty: whether a constant map has no foreground, also where it is scored as it is.
     integer_truth: whether truth boxes are truncated to whole pixels before and after scaling.
     strict_top, strict_known: whether a hit is IoU > 0.5 or >= 0.5, for top-k and for GT-known localization.
     """

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ State = dict[str, Any]
 MAGIC = b"wsol-checkpoint 1 "
 _HEADER = len(MAGIC) + 64 + 1
 _TENSOR, _ITEMS = "$tensor", "$items"
+_BEST = "best"  # whether the state was the best so far when it was saved
 
 
 def save_checkpoint(path: Path, state: State) -> None:
@@ -53,7 +54,10 @@ def load_checkpoint(path: Path) -> State:
     digest, payload = content[len(MAGIC) : _HEADER - 1], content[_HEADER:]
     if hashlib.sha256(payload).hexdigest().encode() != digest:
         raise CheckpointError(f"{path}: damaged or cut short: its content does not match its SHA-256 digest")
-    return _unpack(payload)
+    try:
+        return _unpack(payload)
+    except Exception as error:  # whole as it was written, so somebody wrote something else
+        raise CheckpointError(f"{path}: not a state that this toolkit writes ({error!r})") from None
 
 
 class Checkpoints:
@@ -76,11 +80,10 @@ class Checkpoints:
         if self._last_is_good:
             with _disk_errors(self.previous):
                 alias_atomically(self.last, self.previous)
-        save_checkpoint(self.last, state)
+        save_checkpoint(self.last, {**state, _BEST: True} if best else state)
         self._last_is_good = True
         if best:
-            with _disk_errors(self.best):
-                alias_atomically(self.last, self.best)
+            self._mark_best()
 
     def load_last(self, notice: Callable[[str], None]) -> State | None:
         """The newest state that loads, or None where none was ever saved."""
@@ -88,7 +91,13 @@ class Checkpoints:
             return None
         state, used = load_first([self.last, self.previous], notice)
         self._last_is_good = used == self.last
+        if state.pop(_BEST, False) and self._last_is_good:
+            self._mark_best()  # a kill may have come between the two
         return state
+
+    def _mark_best(self) -> None:
+        with _disk_errors(self.best):
+            alias_atomically(self.last, self.best)
 
 
 def load_first(paths: list[Path], notice: Callable[[str], None]) -> tuple[State, Path]:
@@ -104,6 +113,13 @@ def load_first(paths: list[Path], notice: Callable[[str], None]) -> tuple[State,
             notice(f"{problem}; using {path.name} instead")
         return state, path
     raise CheckpointError("; ".join(problems))
+
+
+def require_parts(state: State, parts: Sequence[str]) -> None:
+    """Raise where a checkpoint lacks what its reader is about to use."""
+    missing = [part for part in parts if part not in state]
+    if missing:
+        raise CheckpointError(f"the checkpoint is not one of a run: it has no {', '.join(missing)}")
 
 
 def load_model_state(model: nn.Module, state: Mapping[str, torch.Tensor], here: str, there: str) -> None:

@@ -9,14 +9,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
 from torch import distributed as dist
+from torch import nn
 
 from wsol.errors import ConfigError, WsolError
 
 T = TypeVar("T")
+
+PATIENCE = timedelta(hours=1)  # the others wait while the main rank decodes every image once
 
 
 def pick_device(name: str, local_rank: int = 0) -> torch.device:
@@ -40,7 +44,7 @@ def _meet(backend: str) -> None:
     store, rank, world = next(dist.rendezvous("env://"))
     if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:
         store = dist.PrefixStore(f"restart {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
-    dist.init_process_group(backend, store=store, rank=rank, world_size=world)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=PATIENCE)
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,12 @@ class Ranks:
         values: list[Any] = [None] * self.world
         dist.all_gather_object(values, value)
         return values
+
+    def take_main_buffers(self, module: nn.Module) -> None:
+        """The main rank's buffers on every rank; DDP itself waits for the next training step."""
+        if self.world > 1:
+            for buffer in module.buffers():
+                dist.broadcast(buffer, src=0)
 
     def on_main(self, act: Callable[[], T]) -> T:
         """The result of `act`, which the main rank alone runs. Its error is everyone's error."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from contextlib import suppress
 from pathlib import Path
@@ -43,8 +44,14 @@ def alias_atomically(source: Path, target: Path) -> None:
 
 def clear_leftovers(folder: Path) -> None:
     """Remove what a killed write left behind. Only for the one writer of the folder."""
-    for leftover in folder.glob(f"*{TEMPORARY}"):
-        leftover.unlink(missing_ok=True)
+    for path in folder.iterdir():
+        if is_leftover(path):
+            path.unlink(missing_ok=True)
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether a killed write of ours left this file, by its name: `metrics.csv.1234.tmp`."""
+    return re.search(rf"\.\d+{re.escape(TEMPORARY)}$", path.name) is not None and path.is_file()
 
 
 def _beside(path: Path) -> Path:

@@ -43,47 +43,56 @@ def write_identity(
 
 
 def write_versions(folder: RunFolder, ranks: Ranks) -> None:
-    folder.write_json(
-        folder.versions,
-        {
-            "wsol": __version__,
-            "python": platform.python_version(),
-            "platform": platform.platform(),
-            **{name: _version(name) for name in PACKAGES},
-            "device": str(ranks.device),
-            "device_name": torch.cuda.get_device_name()
-            if ranks.device.type == "cuda"
-            else platform.machine(),
-            "processes": ranks.world,
-            "threads": torch.get_num_threads(),
-            "cpus": os.cpu_count(),
-            "command": sys.argv,
-            "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        },
-    )
+    """What the run was begun with; of every continuation the same, in their order, under `resumed`."""
+    now = _versions(ranks)
+    if folder.versions.exists():
+        first = folder.read_json(folder.versions)
+        now = {**first, "resumed": [*first.get("resumed", []), now]}
+    folder.write_json(folder.versions, now)
 
 
-def renew_identity(folder: RunFolder, config: Config, data: DataRecord, ranks: Ranks) -> None:
+def _versions(ranks: Ranks) -> dict[str, Any]:
+    return {
+        "wsol": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        **{name: _version(name) for name in PACKAGES},
+        "device": str(ranks.device),
+        "device_name": torch.cuda.get_device_name() if ranks.device.type == "cuda" else platform.machine(),
+        "processes": ranks.world,
+        "threads": torch.get_num_threads(),
+        "cpus": os.cpu_count(),
+        "command": sys.argv,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+
+
+def renew_identity(
+    folder: RunFolder, config: Config, data: DataRecord, weights: dict[str, Any], ranks: Ranks
+) -> None:
     """Check that it is the same run, then note what it continues on and with."""
-    check_same_run(folder, config, data)
+    check_same_run(folder, config, data, weights)
     folder.write_config(config)
     write_versions(folder, ranks)
 
 
-def check_same_run(folder: RunFolder, config: Config, data: DataRecord) -> None:
+def check_same_run(folder: RunFolder, config: Config, data: DataRecord, weights: dict[str, Any]) -> None:
     """Refuse to continue a run with other data, or with a config that would have led to other weights."""
     former = load_config(folder.config)
+    # A weights file may have moved: its content is what counts.
+    same_weights = weights["sha256"] == folder.read_json(folder.weights).get("sha256")
+    free = (*FREE, "model.weights") if same_weights else FREE
     changed = [
         f"{key} was {shown(old)}, is {shown(new)}"
         for key, old, new in _differences(config_to_dict(former), config_to_dict(config))
-        if key not in FREE
+        if key not in free
     ]
     if changed:
         raise ConfigError(
             f"{folder.path}: --resume with another config than the run's: {'; '.join(changed[:4])}"
             + (f" and {len(changed) - 4} more" if len(changed) > 4 else "")
         )
-    was = DataRecord.from_json(folder.read_json(folder.data))
+    was = DataRecord.read(folder)
     if (was.digest, was.counts) != (data.digest, data.counts):
         raise DataError(
             f"{folder.path}: --resume with other data than the run's: {config.data.root} has {_shown(data)}, "

@@ -18,6 +18,7 @@ from wsol.training.optimizer import make_optimizer
 if TYPE_CHECKING:
     from wsol.models.localizer import Localizer
 
+SMALLEST_SCALE = 2.0**-14  # of the fp16 loss: below, after 30 halvings, overflow is not what is wrong
 PRECISIONS = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -28,6 +29,11 @@ class Learner:
     """
 
     def __init__(self, localizer: Localizer, train: config.Train, ranks: Ranks) -> None:
+        if train.batch_size % (train.accumulate * ranks.world):
+            raise ConfigError(
+                f"train.batch_size {train.batch_size} cannot be split evenly over {ranks.world} processes "
+                f"with train.accumulate {train.accumulate} parts each"
+            )
         if train.sync_bn:
             if ranks.device.type != "cuda":
                 raise ConfigError("train.sync_bn: torch synchronizes batch norm on GPUs only")
@@ -61,7 +67,7 @@ class Learner:
         figures: dict[str, float] = {}
         size = len(batch.labels)
         parts = self._train.accumulate
-        chunks = zip(batch.images.chunk(parts), batch.labels.chunk(parts), strict=True)
+        chunks = zip(batch.images.split(size // parts), batch.labels.split(size // parts), strict=True)
         for number, (images, labels) in enumerate(chunks, start=1):
             images = images.to(self._device, non_blocking=True).contiguous(memory_format=self._format)
             labels = labels.to(self._device, non_blocking=True)
@@ -88,7 +94,7 @@ class Learner:
     @property
     def skips_overflow(self) -> bool:
         """Whether an infinite gradient is a matter of fp16's scale, for the scaler to mend."""
-        return self._scaler.is_enabled()
+        return self._scaler.is_enabled() and self._scaler.get_scale() > SMALLEST_SCALE
 
     def update(self) -> None:
         """Change the weights. After `gradient_norm`."""

@@ -26,8 +26,8 @@ from wsol.config_file import dump_config, load_config
 from wsol.data.hierarchy import Hierarchy
 from wsol.errors import RunFolderError
 from wsol.records import SPLITS, DataIndex
-from wsol.training.checkpoint import Checkpoints, load_first, load_model_state
-from wsol.training.files import clear_leftovers, write_atomically
+from wsol.training.checkpoint import Checkpoints, load_first, load_model_state, require_parts
+from wsol.training.files import clear_leftovers, is_leftover, write_atomically
 from wsol.training.lock import FolderLock
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class RunFolder:
         self.curves = path / "curves.png"
         self.tensorboard = path / "tensorboard"
         self.predictions = path / "predictions"
+        self.diverged = path / "diverged.json"
         self.checkpoints = Checkpoints(path / "checkpoints")
         self._lock: FolderLock | None = None
 
@@ -60,7 +61,14 @@ class RunFolder:
                 raise RunFolderError(
                     f"{self.path}: not empty; continue that run with --resume or choose another --run-dir"
                 )
+            if not self.config.is_file() and not is_free(self.path):
+                self.release()
+                raise RunFolderError(
+                    f"{self.path}: there are files but no run in it (no {self.config.name}); "
+                    "choose another --run-dir"
+                )
             clear_leftovers(self.path)
+            self.diverged.unlink(missing_ok=True)  # it told of the attempt before this one
             self.checkpoints.prepare()
         except OSError as error:
             raise RunFolderError(f"{self.path}: cannot be used: {error.strerror}") from None
@@ -105,8 +113,9 @@ class RunFolder:
 
 
 def is_free(path: Path) -> bool:
-    """Whether no file but perhaps an old lock is there: a run that failed early leaves empty folders."""
-    return not any(p.name != FolderLock.NAME for p in path.rglob("*") if not p.is_dir())
+    """Whether nothing is there but what a run leaves that failed early: folders, a lock, half a file."""
+    files = (p for p in path.rglob("*") if not p.is_dir())
+    return all(p.name == FolderLock.NAME or is_leftover(p) for p in files)
 
 
 def default_run_dir(config_path: Path, resume: bool, parent: Path = Path("runs")) -> Path:
@@ -146,6 +155,14 @@ class DataRecord:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def read(cls, folder: RunFolder) -> DataRecord:
+        record = folder.read_json(folder.data)
+        try:
+            return cls.from_json(record)
+        except (KeyError, TypeError, IndexError):
+            raise RunFolderError(f"{folder.data}: not what a run writes") from None
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> DataRecord:
@@ -193,15 +210,13 @@ def load_run(
     if not folder.config.is_file():
         raise RunFolderError(f"{path}: not a run folder: it has no {folder.config.name}")
     config = load_config(folder.config, overrides)
-    try:
-        data = DataRecord.from_json(folder.read_json(folder.data))
-    except (KeyError, TypeError, IndexError):
-        raise RunFolderError(f"{folder.data}: not what a run writes") from None
+    data = DataRecord.read(folder)
     store = folder.checkpoints
     paths = [p for p in (store.best, store.last, store.previous) if p.exists()]
     if not paths:
         raise RunFolderError(f"{path}: no checkpoint yet; train it first (wsol train ... --resume)")
     state, used = load_first(paths, notice)
+    require_parts(state, ("model", "describes", "epoch"))
     blank = replace(config.model, weights="none")  # everything comes from the checkpoint
     localizer = build_localizer(blank, len(data.classes), data.hierarchy, image_size=config.data.image_size)
     load_model_state(localizer, state["model"], describe(config, len(data.classes)), state["describes"])

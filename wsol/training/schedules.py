@@ -18,11 +18,15 @@ Factor = Callable[
 
 @SCHEDULES.register("step", "multiplies the rate by `factor` at each of the `milestones` (epochs)")
 def step(total: float, milestones: tuple[float, ...] = (80,), factor: float = 0.1) -> Factor:
+    if not 0 < factor <= 1 or not all(m >= 0 for m in milestones):
+        raise ValueError(f"factor {factor} must be above 0 and at most 1, milestones {milestones} at least 0")
     return lambda epoch: factor ** sum(epoch >= m for m in milestones)
 
 
 @SCHEDULES.register("cosine", "half a cosine from the full rate down to `final` times it")
 def cosine(total: float, final: float = 0.0) -> Factor:
+    if not 0 <= final <= 1:
+        raise ValueError(f"final {final} must be in 0 to 1")
     return lambda epoch: final + (1 - final) * (1 + math.cos(math.pi * min(epoch / total, 1.0))) / 2
 
 

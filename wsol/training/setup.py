@@ -9,16 +9,24 @@ from typing import Any, Self
 from wsol.config import Config, Data
 from wsol.data.dataset import EpochSampler, TrainLoader, make_train_loader
 from wsol.data.index import open_dataset, refuse_bad_images
+from wsol.errors import ConfigError
 from wsol.models.localizer import build_localizer
 from wsol.records import DataIndex, Sample
 from wsol.training import random_state
-from wsol.training.checkpoint import load_model_state
+from wsol.training.checkpoint import load_model_state, require_parts
 from wsol.training.distributed import Ranks
 from wsol.training.identity import renew_identity, write_identity
 from wsol.training.learner import Learner
 from wsol.training.log import EpochSums, Row, RunLog
 from wsol.training.run_folder import DataRecord, RunFolder, describe
 from wsol.training.validation import Validator
+
+# What continues a run: of the learner, of the progress, and the rest.
+PARTS = (
+    *("model", "optimizer", "scaler"),
+    *("epoch", "step", "sums", "history"),
+    *("random", "describes"),
+)
 
 
 @dataclass
@@ -114,10 +122,13 @@ def prepare(config: Config, folder: RunFolder, resume: bool, ranks: Ranks) -> Ru
     if state is None:
         ranks.on_main(lambda: write_identity(folder, config, data, localizer.weights_report.to_dict(), ranks))
     else:
+        require_parts(state, PARTS)
         load_model_state(localizer, state["model"], here=words, there=state["describes"])
-        ranks.on_main(lambda: renew_identity(folder, config, data, ranks))
+        ranks.on_main(lambda: renew_identity(folder, config, data, localizer.weights_report.to_dict(), ranks))
         learner.load_optimizer(state)
         progress = Progress.of(state)
+        if progress.epoch > t.epochs:
+            raise ConfigError(f"train.epochs {t.epochs}: {folder.path} has {progress.epoch} epochs already")
         if len(state["random"]) == ranks.world:
             random_state.restore(state["random"][ranks.rank], localizer)
         else:

@@ -48,7 +48,8 @@ def go_through_epochs(run: Run, stop: StopSignal) -> int:
                 totals = ranks.sum({**figures, "stop": float(stop.number is not None)})
                 stopping = totals.pop("stop") > 0
                 if not math.isfinite(totals["loss"]) or not (math.isfinite(norm) or learner.skips_overflow):
-                    raise diverged(run, batch, figures["loss"], rate, norm)
+                    own = math.isfinite(figures["loss"])
+                    raise diverged(run, batch, own, totals["loss"] / totals["images"], rate, norm)
                 learner.update()
                 progress.step += 1
                 progress.sums.add(
@@ -85,10 +86,15 @@ def go_through_epochs(run: Run, stop: StopSignal) -> int:
     return 0
 
 
-def diverged(run: Run, batch: Batch, loss: float, rate: float, norm: float) -> TrainingDiverged:
-    """The error that names the images of the step; diverged.json has them all. No checkpoint is touched."""
+def diverged(
+    run: Run, batch: Batch, own_is_finite: bool, loss: float, rate: float, norm: float
+) -> TrainingDiverged:
+    """The error that names the images of the step; diverged.json has them all. No checkpoint is touched.
+
+    own_is_finite: whether the loss of this rank's share is. loss: the mean over the batch.
+    """
     names = [run.samples[i].name for i in batch.indices.tolist()]
-    everyone = run.ranks.gather((math.isfinite(loss), names))
+    everyone = run.ranks.gather((own_is_finite, names))
     # Where only some ranks have no finite loss, the cause is in their share of the batch.
     guilty = [n for finite, share in everyone if not finite for n in share]
     images = guilty or [n for _, share in everyone for n in share]
@@ -101,7 +107,7 @@ def diverged(run: Run, batch: Batch, loss: float, rate: float, norm: float) -> T
         "gradient_norm": repr(norm),
         "images": images,
     }
-    path = run.folder.path / "diverged.json"
+    path = run.folder.diverged
     run.ranks.on_main(lambda: run.folder.write_json(path, record))
     last = run.folder.checkpoints.last
     kept = f"{last} is from before" if last.exists() else "no checkpoint was made yet"
@@ -109,5 +115,5 @@ def diverged(run: Run, batch: Batch, loss: float, rate: float, norm: float) -> T
         f"loss {loss:g}, gradient norm {norm:g} at lr {rate:g} in step {progress.step + 1} of epoch "
         f"{progress.epoch + 1}, which was not taken; {kept}; images: {', '.join(images[:4])}"
         + (f" and {len(images) - 4} more, all in {path}" if len(images) > 4 else "")
-        + "; try a smaller lr, a warm-up or train.clip_norm"
+        + "; try a new run with a smaller lr, a warm-up or train.clip_norm"
     )

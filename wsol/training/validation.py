@@ -48,6 +48,7 @@ class Validator:
         """`val_top1_cls`, `val_top1_loc`, `val_gt_known_loc` as shares; nothing where nothing is held out."""
         if not self.samples:
             return {}
+        self._ranks.take_main_buffers(localizer)  # batch norm's: what a checkpoint holds is what is judged
         localizer.eval()
         counts = {"images": 0.0, "boxed": 0.0, "top1_cls": 0.0, "top1_loc": 0.0, "gt_known_loc": 0.0}
         for batch in self._loader:

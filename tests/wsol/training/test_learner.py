@@ -98,6 +98,16 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole(make_config: MakeConfig,
         torch.testing.assert_close(actual[name], gradient, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize(("batch", "accumulate", "world"), [(12, 4, 2), (8, 8, 2), (12, 6, 4)])
+def test_a_batch_that_does_not_split_evenly_is_refused(
+    make_config: MakeConfig, batch: int, accumulate: int, world: int
+) -> None:
+    """With fewer parts than `accumulate`, ranks would wait for the last one to exchange gradients: never."""
+    config = make_config(train__batch_size=batch, train__accumulate=accumulate)
+    with pytest.raises(ConfigError, match=f"split evenly over {world} processes"):
+        make_learner(config, Ranks(0, world, torch.device("cpu")))
+
+
 def test_figures_are_sums_over_the_images(make_config: MakeConfig, alone: Ranks) -> None:
     learner = make_learner(make_config(model__attention="se"), alone)
     learner.localizer.eval()
@@ -155,6 +165,10 @@ def test_fp16_that_overflows_skips_the_step_and_halves_its_scale(
     learner.update()
     assert all(torch.equal(p, before[n]) for n, p in learner.localizer.named_parameters())
     assert learner.state()["scaler"]["scale"] == scale / 2
+    for _ in range(30):
+        learner.gradient_norm()
+        learner.update()
+    assert not learner.skips_overflow, "no scale helps"
 
 
 def test_channels_last_only_changes_the_layout(make_config: MakeConfig, alone: Ranks) -> None:
