@@ -39,7 +39,7 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
         for key in reversed(keys):
             nested = {key: nested}
         around = [keys[:i] for i in range(1, len(keys)) if keys[:i] not in located.places]
-        places = {key: f"--set {text}" for key in (*around, keys)}
+        places = dict.fromkeys((*around, keys), f"--set {text}")
         located = _merge(located, Located(nested, places))
     return _build(Config, located, ())
 

@@ -60,6 +60,15 @@ def root(tmp_path: Path) -> Path:
     return make_dataset(tmp_path / "birds", species=2, train=3, test=2, size=48, progress=False)
 
 
+def test_the_config_says_how_many_are_held_out_and_which(root: Path) -> None:
+    held = {
+        seed: {s.name for s in open_dataset(Data(root=root, val_share=0.4, val_seed=seed)).split("val")}
+        for seed in range(6)
+    }
+    assert all(len(names) == 2 for names in held.values()), "one of three in each class"
+    assert len({frozenset(names) for names in held.values()}) > 1
+
+
 def test_good_images_pass(root: Path) -> None:
     index = open_dataset(Data.of("cub", root=root))
     assert refuse_bad_images(index, "stop") == (index, ())

@@ -119,15 +119,16 @@ def test_max_box_acc_never_mixes_thresholds(make_predictions: Made) -> None:
 
 
 def test_v2_maximises_each_iou_on_its_own(make_predictions: Made) -> None:
-    """IoU 0.7 needs the core, and at IoU 0.3 the wide surroundings of the second image hit as well."""
-    first = np.maximum(square(8, 24), square(0, 31, 0.5))
+    """IoU 0.7 needs the core, and at IoU 0.3 the wide surroundings of both images hit. One threshold for all
+    three would give 50 at best: 100, 0 and 0 below 0.5, or 50, 50 and 50 above."""
+    first = np.maximum(square(8, 24), square(2, 30, 0.5))
     second = np.maximum(square(8, 12), square(4, 28, 0.5))
     predictions = make_predictions(np.stack([first, second]), [0, 0], [[TRUTH], [TRUTH]], np.eye(2, 5))
     figures = score(predictions, [WSOLEVAL_V2])["wsoleval-v2"]
     by_iou = figures["max_box_acc_v2_by_iou"]
-    # below 0.5: IoUs 17^2/32^2 = 0.282 and 17^2/25^2 = 0.46; above: 1 and 5^2/17^2 = 0.087
-    assert by_iou == {"0.3": 50.0, "0.5": 50.0, "0.7": 50.0}
-    assert figures["max_box_acc_v2"] == 50.0
+    # below 0.5: IoUs 17^2/29^2 = 0.344 and 17^2/25^2 = 0.46; above: 1 and 5^2/17^2 = 0.087
+    assert by_iou == {"0.3": 100.0, "0.5": 50.0, "0.7": 50.0}
+    assert figures["max_box_acc_v2"] == pytest.approx(200 / 3)
 
 
 def test_one_and_two_processes_agree(make_predictions: Made) -> None:

@@ -128,21 +128,46 @@ def test_a_hit_at_exactly_one_half() -> None:
         "wsoleval-v2": (True, True),
         "danet": (False, False),
         "tscam": (True, False),
+        "adl": (True, True),
+        "bas": (False, False),
     }
+    assert sorted(expected) == sorted(NAMES)
     corner = canvas()
     corner[:9, :9] = 1
     for name, (known, top) in expected.items():
         protocol = PROTOCOLS.create(name)
-        found = ImageScorer(corner, [(0, 0, 19, 9)], (SIDE, SIDE), View("resize", SIDE)).find(
-            protocol, np.array([0.3])
-        )
+        view = View(protocol.view, SIDE)
+        m, size = view.margin, (view.resized, view.resized)  # the image is as large as it is resized to
+        found = ImageScorer(corner, [(m, m, m + 19, m + 9)], size, view).find(protocol, np.array([0.3]))
         overlap = own_overlap(protocol, found.single, found.best)
         assert overlap[0] == 0.5
         assert passes(overlap, 0.5, protocol.strict_known)[0] == known, name
         assert passes(overlap, 0.5, protocol.strict_top)[0] == top, name
-    assert PROTOCOLS.create("bas").strict_known
-    assert PROTOCOLS.create("bas").strict_top
-    assert not PROTOCOLS.create("adl").strict_top
+
+
+def test_a_share_of_the_maximum() -> None:
+    """A faint map that is taken as it is: 0.2 of its maximum is 0.1, and only adl asks for a share."""
+    faint = canvas()
+    faint[4:20, 4:20] = 0.15
+    faint[8:12, 8:12] = 0.5
+    boxes = {}
+    for name in ("adl", "tscam"):
+        protocol = PROTOCOLS.create(name).with_normalization("none")
+        assert protocol.name == name, "maps as they are make no other protocol"
+        found = ImageScorer(faint, (), (SIDE, SIDE), View(protocol.view, SIDE)).find(
+            protocol, np.array([0.2])
+        )
+        boxes[name] = tuple(found.boxes[0].tolist())
+    assert boxes == {"adl": (4, 4, 20, 20), "tscam": (8, 8, 12, 12)}
+
+
+def test_another_normalisation_is_in_the_name() -> None:
+    (changed,) = find_protocols(["gpca"], "pas")
+    assert (changed.name, changed.recipe.normalize) == ("gpca+pas", "pas")
+    assert find_protocols(["gpca+pas"]) == [changed], "and the name gives it back"
+    assert find_protocols(["gpca"], "minmax") == find_protocols(["gpca"]), "its own one changes nothing"
+    with pytest.raises(ConfigError, match="unknown normalization 'pass'"):
+        find_protocols(["gpca+pass"])
 
 
 def test_v2_counts_the_best_contour() -> None:
