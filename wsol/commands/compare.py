@@ -15,6 +15,7 @@ backbone and the same test images compete.
 
   wsol compare runs/adl_gpca-* runs/adl-* runs/cam-*
   wsol compare runs/adl_gpca-* --published --format latex --out table.tex
+  wsol compare runs/* --threshold held_out              at thresholds that no test image chose
   wsol compare --published                              the published results alone
 
 All runs are compared under one protocol, by default that of the first run. Published figures
@@ -26,6 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run_dirs", type=Path, nargs="*", metavar="RUN", help="evaluated run folders")
     parser.add_argument("--published", action="store_true", help="add the published results")
     parser.add_argument("--protocol", metavar="NAME", help="default: that of the first run's config")
+    parser.add_argument(
+        "--threshold",
+        choices=("fixed", "held_out", "oracle"),
+        help="for the localization of your runs (default: the kind that the protocol itself reports)",
+    )
     parser.add_argument("--format", choices=("md", "latex", "csv", "png"), default="md", help="default md")
     parser.add_argument("--out", type=Path, metavar="FILE", help="default: print; a picture: compare.png")
 
@@ -42,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     runs = [RunScores.read(path) for path in args.run_dirs]
     protocol = args.protocol or (runs[0].config.eval.protocol if runs else "gpca")
     find_protocols([protocol])  # an unknown name ends here
-    rows = group_runs(runs, protocol)
+    rows = group_runs(runs, protocol, args.threshold)
     reference = rows[0] if rows else None
     left_out = 0
     if args.published:

@@ -15,6 +15,7 @@ from wsol.registry import suggest
 from wsol.scoring.published import PublishedResult
 from wsol.scoring.seeds import group_over_seeds
 from wsol.scoring.significance import ALPHA, Sample, p_value
+from wsol.scoring.tables import KIND_WORDS
 
 COLUMNS = {
     "top1_loc": "top-1 loc",
@@ -50,15 +51,23 @@ class RunScores:
             raise RunFolderError(f"{path / 'scores.json'}: not what `wsol evaluate` writes; evaluate again")
         return cls(path, load_config(path / "config.yaml"), scores)
 
-    def figures(self, protocol: str) -> dict[str, float]:
-        """The headline figures under one protocol."""
+    def figures(self, protocol: str, threshold: str | None = None) -> dict[str, float]:
+        """The figures under one protocol, at its own kind of threshold or at another one."""
         known = self.scores.get("protocols", {})
         if protocol not in known:
             hint = suggest(protocol, known)
             raise ConfigError(
                 f"{self.path}: no scores under {protocol!r}{hint}; run `wsol evaluate --protocol {protocol}`"
             )
-        return {name: float(known[protocol][name]) for name in COLUMNS if name in known[protocol]}
+        found = dict(known[protocol])
+        if threshold is not None:
+            at = found.get("at", {})
+            if threshold not in at:
+                raise ConfigError(
+                    f"{self.path}: no figures at the threshold {threshold!r}, only {', '.join(at)}"
+                )
+            found |= at[threshold]
+        return {name: float(found[name]) for name in COLUMNS if name in found}
 
 
 def method_name(config: Config) -> str:
@@ -102,7 +111,7 @@ class Row:
         return figure in self.figures and (self.published or self.figures[figure].n > 1)
 
 
-def group_runs(runs: Sequence[RunScores], protocol: str) -> list[Row]:
+def group_runs(runs: Sequence[RunScores], protocol: str, threshold: str | None = None) -> list[Row]:
     """One row for each config, over its seeds."""
     digests = {r.scores.get("data_digest") for r in runs}
     if len(digests) > 1:
@@ -112,14 +121,15 @@ def group_runs(runs: Sequence[RunScores], protocol: str) -> list[Row]:
     rows = []
     for members in group_over_seeds(runs):
         first = members[0]
-        table = [r.figures(protocol) for r in members]
+        table = [r.figures(protocol, threshold) for r in members]
         figures = {
             name: Sample.of([f[name] for f in table]) for name in COLUMNS if all(name in f for f in table)
         }
         source = f"ours, {len(members)} run{'s' if len(members) > 1 else ''}"
         data = _data_words(first.scores.get("data", "?"), int(first.scores.get("num_images", 0)))
+        how = protocol if threshold is None else f"{protocol} at the {KIND_WORDS[threshold]} threshold"
         rows.append(
-            Row(method_name(first.config), first.config.model.backbone.name, source, data, protocol, figures)
+            Row(method_name(first.config), first.config.model.backbone.name, source, data, how, figures)
         )
     return rows
 

@@ -92,7 +92,7 @@ def draw(rows: Sequence[Row], path: Path, caption: str) -> None:
     height = 1.2 + 0.32 * len(rows)
     figure = Figure(figsize=(2.6 + 2.2 * len(names), height), layout="constrained")
     panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
-    labels = [f"{r.backbone}  {r.method}  ({r.source})" for r in rows]
+    labels = [f"{r.backbone}  {r.method}, {r.source}" for r in rows]
     for panel, name in zip(panels, names, strict=True):
         for y, row in enumerate(rows):
             sample = row.figures.get(name)

@@ -37,7 +37,8 @@ def make_run(tmp_path: Path) -> MakeRun:
             }
         )
         (folder / "config.yaml").write_text(dump_config(config))
-        figures = {"top1_loc": top1, "gt_known_loc": 60.0, "top1_cls": 70.0}
+        at = {"fixed": {"top1_loc": top1}, "held_out": {"top1_loc": top1 + 1}}
+        figures = {"top1_loc": top1, "gt_known_loc": 60.0, "top1_cls": 70.0, "at": at}
         scores = {"data": "cub", "num_images": images, "data_digest": digest, "protocols": {"gpca": figures}}
         (folder / "scores.json").write_text(json.dumps(scores))
         return folder
@@ -149,6 +150,16 @@ def test_a_single_run_of_ours_is_no_published_figure(make_run: MakeRun, six: lis
     assert single.p["top1_loc"] == pytest.approx(
         float(stats.ttest_1samp([54.62, 54.97, 55.32], 52.36).pvalue), rel=1e-9
     )
+
+
+def test_another_kind_of_threshold(make_run: MakeRun, capsys: pytest.CaptureFixture[str]) -> None:
+    run = make_run("a", 0, 50.0)
+    assert main(["compare", str(run), "--threshold", "held_out"]) == 0
+    printed = capsys.readouterr().out
+    assert "| **51.00** |" in printed
+    assert "protocol gpca at the held out threshold" in printed
+    assert main(["compare", str(run), "--threshold", "oracle"]) == 2
+    assert "no figures at the threshold 'oracle', only fixed, held_out" in capsys.readouterr().err
 
 
 def test_other_images_and_other_backbones_do_not_compete(make_run: MakeRun) -> None:
