@@ -8,6 +8,7 @@ import pickle
 import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -176,6 +177,7 @@ def test_thirty_kills_during_saves_lose_nothing(tmp_path: Path, repository: Path
     assert process.stdin is not None
     assert process.stdout is not None
     leftovers = 0
+    started, took = 0.0, 0.002  # when the save in hand began, and how long the one before it took
     for _ in range(30):
         process.stdin.write("go\n")
         process.stdin.flush()
@@ -187,12 +189,13 @@ def test_thirty_kills_during_saves_lose_nothing(tmp_path: Path, repository: Path
             child = int(number) if word == "child" else child
             begun = int(number) if word == "saving" else begun
             done = int(number) if word == "saved" else done
+            if word == "saved":
+                took = time.monotonic() - started
+            started = time.monotonic()
             if word == "saving" and child and wanted > 0:
                 wanted -= 1
                 if wanted == 0:
-                    # A save of 1.2 MB takes about 2 ms: the kill falls anywhere in it.
-                    os.sched_yield()
-                    _wait(draw.uniform(0, 0.003))
+                    time.sleep(draw.uniform(0, took))  # the kill falls anywhere in a save
                     os.kill(child, 9)
         last = folder / "last.ckpt"
         state: State = load_checkpoint(last) if last.exists() else {"n": 0}
@@ -210,12 +213,6 @@ def test_thirty_kills_during_saves_lose_nothing(tmp_path: Path, repository: Path
     assert leftovers, "no kill fell into a save: the test shows nothing"
     Checkpoints(folder).prepare()
     assert not list(folder.glob("*.tmp"))
-
-
-def _wait(seconds: float) -> None:
-    import time
-
-    time.sleep(seconds)
 
 
 def test_a_full_disk_leaves_the_old_checkpoint(tmp_path: Path) -> None:
