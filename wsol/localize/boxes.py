@@ -26,6 +26,7 @@ from wsol.localize.maps import FloatMap
 
 FEW_LEVELS = 48  # up to here a pass for each level is faster than the tree
 MANY_PEAKS = 512  # beyond, the tree is slower than passes
+FEW_CUTS = 8  # up to here comparing with each threshold is faster than looking levels up
 GRAINS = 1 << 15  # parts of [0, 1] in which most pixels find their level by a look-up
 
 
@@ -58,6 +59,10 @@ class Contours(NamedTuple):
 
 def cut(score_map: FloatMap, thresholds: NDArray[np.float64], strict: bool = True) -> Levels:
     """Foreground is `map > t` (strict) or `map >= t`."""
+    index = np.arange(len(thresholds))
+    if len(thresholds) <= FEW_CUTS:
+        passed = [score_map > t if strict else score_map >= t for t in thresholds.tolist()]
+        return Levels(np.sum(passed, axis=0, dtype=np.uint8), score_map, len(thresholds), index)
     first, last = _grains(thresholds.tobytes(), strict)
     grain = (score_map * GRAINS).astype(np.int64)
     depth = first.take(grain)
@@ -66,7 +71,7 @@ def cut(score_map: FloatMap, thresholds: NDArray[np.float64], strict: bool = Tru
     side = "left" if strict else "right"
     values = score_map.ravel()[unsure]
     depth.ravel()[unsure] = np.searchsorted(thresholds, values, side=side)  # type: ignore[call-overload]
-    return Levels(depth, score_map, len(thresholds), np.arange(len(thresholds)))
+    return Levels(depth, score_map, len(thresholds), index)
 
 
 @lru_cache(maxsize=16)

@@ -17,7 +17,7 @@ from wsol.cores import usable_cores
 
 R = TypeVar("R")
 
-BLOCK = 64  # rows that one task handles
+BLOCK = 32  # rows that one task handles
 WORTH_A_PROCESS = 150  # images: for fewer, starting a process takes longer than scoring them
 
 

@@ -28,7 +28,7 @@ from wsol.localize.maps import FloatMap, is_constant, prepare
 from wsol.scoring.frames import Size, empty_box, frame_size, truths_in_frame
 from wsol.scoring.iou import iou
 from wsol.scoring.protocols import BoxRule, Protocol
-from wsol.scoring.pxap import Marks, PixelCounts, count_pixels, place_marks, read_marks
+from wsol.scoring.pxap import PixelCounts, count_pixels, read_regions
 
 T = TypeVar("T")
 
@@ -71,16 +71,19 @@ class ImageScorer:
         self._truths, self._size, self._view = truths, size, view
         self._kept: dict[Hashable, Any] = {} if kept is None else kept
         self._framed: dict[Hashable, NDArray[np.float64]] = {}
-        self._marks: Marks | None = None
+        self._regions: NDArray[np.uint8] | None = None
         self._pixels: dict[Hashable, PixelCounts] = {}
 
     def score_map(self, protocol: Protocol) -> FloatMap:
         """The map in [0, 1] that the protocol cuts, in its frame."""
-        frame = frame_size(protocol, self._view, self._size)
+        return self._score_map(protocol, frame_size(protocol, self._view, self._size))
+
+    def _score_map(self, protocol: Protocol, frame: Size) -> FloatMap:
         if protocol.flat_is_empty and is_constant(self._raw):
             return np.zeros(frame[::-1])
-        key = ("map", protocol.recipe, frame)
-        return self._once(key, lambda: prepare(self._raw, protocol.recipe, frame))
+        recipe = protocol.recipe
+        key = ("map", recipe.interpolation, recipe.normalize, recipe.first, frame)
+        return self._once(key, lambda: prepare(self._raw, recipe, frame))
 
     def find(self, protocol: Protocol, thresholds: NDArray[np.float64]) -> Found:
         """Boxes and overlaps at ascending thresholds."""
@@ -99,13 +102,17 @@ class ImageScorer:
         return Found(boxes[at], empty[at], overlap[at], best[at])
 
     def pixels(self, protocol: Protocol, mask_path: Path) -> PixelCounts:
-        """The scores of the protocol's map on and off the object that the mask shows."""
+        """The scores of the protocol's map on and off the object that the mask shows.
+
+        Counted in the square that the network sees, whatever the frame of the boxes: so every image has the
+        same number of pixels, and figures of different protocols compare.
+        """
         key = (protocol.recipe, protocol.flat_is_empty)
         if key not in self._pixels:
-            if self._marks is None:
-                self._marks = read_marks(mask_path)
-            regions = place_marks(self._marks, self._view, frame_size(protocol, self._view, self._size))
-            self._pixels[key] = count_pixels(self.score_map(protocol), regions)
+            if self._regions is None:
+                self._regions = read_regions(mask_path, self._view)
+            square = (self._view.side, self._view.side)
+            self._pixels[key] = count_pixels(self._score_map(protocol, square), self._regions)
         return self._pixels[key]
 
     def largest_contours(self, protocol: Protocol, thresholds: NDArray[np.float64]) -> Ruled:
@@ -118,7 +125,11 @@ class ImageScorer:
         return largest_component_boxes(levels, contours), contours, levels.index
 
     def all_foreground(self, protocol: Protocol, thresholds: NDArray[np.float64]) -> Ruled:
-        boxes = foreground_boxes(self.score_map(protocol), thresholds, protocol.strict)
+        frame = frame_size(protocol, self._view, self._size)
+        key = ("all", protocol.recipe, frame, protocol.flat_is_empty, protocol.strict, thresholds.tobytes())
+        boxes = self._once(
+            key, lambda: foreground_boxes(self.score_map(protocol), thresholds, protocol.strict)
+        )
         return boxes, None, np.arange(len(thresholds))
 
     def _contours(self, p: Protocol, thresholds: NDArray[np.float64], areas: bool) -> tuple[Levels, Contours]:

@@ -6,16 +6,15 @@ recall R at the edges t_0 > t_1 > ...,
 
     PxAP = sum_i P(t_i) (R(t_i) - R(t_{i-1}))
 
-A mask is an image in which the object is brighter than half of the mask's maximum. It is resized with the
-nearest neighbour to where the score map lies. An image `NAME_ignore.png` beside the mask `NAME.png` marks
-pixels that count neither way, unless they belong to the object.
+A mask is an image in which the object is brighter than half of the mask's maximum. It is brought to the
+square that the network sees, with the nearest neighbour. An image `NAME_ignore.png` beside the mask
+`NAME.png` marks pixels that count neither way, unless they belong to the object.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -49,23 +48,12 @@ class PixelCounts:
         return float((precision * np.diff(true / true[-1], prepend=0)).sum())
 
 
-class Marks(NamedTuple):
-    """(h, w) uint8 each, 1 where marked: the object, and pixels that count neither way, if there are any."""
-
-    objects: NDArray[np.uint8]
-    ignored: NDArray[np.uint8] | None
-
-
-def read_marks(mask_path: Path) -> Marks:
+def read_regions(mask_path: Path, view: View) -> NDArray[np.uint8]:
+    """(side, side) in the network's square: 1 on the object, 0 off it, 2 where ignored."""
+    regions = _read_marked(mask_path, view)
     ignore_path = mask_path.with_name(f"{mask_path.stem}_ignore.png")
-    return Marks(_marked(mask_path), _marked(ignore_path) if ignore_path.is_file() else None)
-
-
-def place_marks(marks: Marks, view: View, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """(H, W) at the size (width, height) of a score map: 1 on the object, 0 off it, 2 where ignored."""
-    regions = _place(marks.objects, view, size)
-    if marks.ignored is not None:
-        regions = np.maximum(regions, 2 * (_place(marks.ignored, view, size) > regions).view(np.uint8))
+    if ignore_path.is_file():
+        regions = np.maximum(regions, 2 * (_read_marked(ignore_path, view) > regions).view(np.uint8))
     return regions
 
 
@@ -77,16 +65,10 @@ def count_pixels(score_map: FloatMap, regions: NDArray[np.uint8]) -> PixelCounts
     return PixelCounts(on, off)
 
 
-def _marked(path: Path) -> NDArray[np.uint8]:
-    """(h, w): 1 where the drawing is brighter than half of its maximum."""
+def _read_marked(path: Path, view: View) -> NDArray[np.uint8]:
+    """(side, side): 1 where the drawing is brighter than half of its maximum."""
     values = read_mask(path)
-    return (values > values.max() / 2).astype(np.uint8)
-
-
-def _place(mask: NDArray[np.uint8], view: View, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """A mask at the size of a score map: in the network's square or, at any other size, the whole image."""
-    if size != (view.side, view.side):
-        return cv2.resize(mask, size, interpolation=cv2.INTER_NEAREST)
-    mask = cv2.resize(mask, (view.resized, view.resized), interpolation=cv2.INTER_NEAREST)
+    marked = (values > values.max() / 2).astype(np.uint8)
+    marked = cv2.resize(marked, (view.resized, view.resized), interpolation=cv2.INTER_NEAREST)
     inside = slice(view.margin, view.margin + view.side)
-    return mask[inside, inside]
+    return marked[inside, inside]
