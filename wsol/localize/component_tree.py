@@ -62,8 +62,9 @@ def find_components(
         return None
     tops = depth.ravel()[roots].astype(np.int64)
     sides = _sides(depth, basin, len(roots))
-    sums = {n: a for size in sizes for n, a in size(depth, basin, len(roots)).items()}
-    sums = {name: _running_sum(amounts, len(roots)) for name, amounts in sums.items()}
+    amounts = {n: a for size in sizes for n, a in size(depth, basin, len(roots)).items()}
+    by_depth = np.array(list(amounts.values()), dtype=np.float64).reshape(len(amounts), *sides.shape[1:])
+    sums = by_depth[:, :, ::-1].cumsum(axis=2)[:, :, ::-1]  # of what lies at each depth and above
     absorbed = np.zeros(len(roots), dtype=np.int64)  # the level below which a basin belongs to another
     parent, height = list(range(len(roots))), tops.tolist()
 
@@ -83,14 +84,13 @@ def find_components(
         # Column d of a table holds what lies at depth d and above: level t is in column t + 1.
         below = np.s_[1 : level + 1]
         np.minimum(sides[:, a, below], sides[:, b, below], out=sides[:, a, below])
-        for table in sums.values():
-            table[a, below] += table[b, below]
+        sums[:, a, below] += sums[:, b, below]
 
     wanted = np.arange(num)[:, None]
     levels, owner = np.nonzero((wanted >= absorbed) & (wanted < tops))
     boxes = sides[:, owner, levels + 1].T.astype(np.int64)
     boxes[:, 2:] *= -1
-    found = {name: table[owner, levels + 1] for name, table in sums.items()}
+    found = dict(zip(amounts, sums[:, owner, levels + 1], strict=True))
     return Components(levels, boxes, owner == find(int(np.argmax(tops))), found)
 
 
@@ -113,7 +113,7 @@ def _basins(
     np.maximum(highest[:, 1:], beside[:, :-1], out=highest[:, 1:])
     np.maximum(highest[:, :-1], beside[:, 1:], out=highest[:, :-1])
     highest &= (1 << bits) - 1
-    pointer = highest.ravel()
+    pointer = highest.ravel().astype(np.int32)  # half the memory to walk through
     while True:
         further = pointer.take(pointer)
         if np.array_equal(further, pointer):
@@ -217,9 +217,3 @@ def areas(depth: Depth, basin: NDArray[np.int64], num_basins: int) -> dict[str, 
     three, four = count(third, 0.25), count(fourth, 0.25)
     euler = count(first, 0.25) - count(second, 0.25) - count(alone, 0.5) + three + four
     return {"area": 2 * (three + four), "euler": euler}
-
-
-def _running_sum(amounts: NDArray[np.float64], num_basins: int) -> NDArray[np.float64]:
-    """(B, depths): what lies at each depth and above."""
-    running: NDArray[np.float64] = amounts.reshape(num_basins, -1)[:, ::-1].cumsum(axis=1)[:, ::-1]
-    return running
