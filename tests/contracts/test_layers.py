@@ -9,7 +9,17 @@ import pytest
 
 ROOMS = ("data", "models", "localize", "scoring", "training", "views")
 # What every room may use: it knows no room itself.
-GROUND = ("errors", "registry", "records", "config", "convert", "yamlfile", "version")
+GROUND = (
+    "errors",
+    "registry",
+    "records",
+    "config",
+    "config_file",
+    "convert",
+    "yamlfile",
+    "version",
+    "cores",
+)
 
 
 def imported_modules(path: Path) -> set[str]:
