@@ -69,6 +69,11 @@
     return node;
   }
 
+  // The colour of a run, as in the table and the charts: names are long and panels are narrow.
+  const TONES = 6;
+  const swatch = (run, parent) => make("i", {class: `swatch tone${runs.indexOf(run) % TONES}`, role: "img",
+                                             title: run.name, "aria-label": run.name}, parent);
+
   function setRect(nodes, box) {
     for (const node of nodes) {
       node.setAttribute("x", box[0]);
@@ -98,7 +103,7 @@
       const line = make("div", {class: "verdict"}, panel);
       const right = run.predicted[i] === images.label[i];
       const said = state.which === "top" ? run.predicted[i] : images.label[i];
-      if (runs.length > 1) make("span", {class: "run", text: run.name}, line);
+      if (runs.length > 1) swatch(run, line);
       make("span", {class: right || state.which === "true" ? "" : "wrong", text: classes[said] ?? "unread"}, line);
       make("span", {class: "score", text: `${(run.score[state.which][i] * 100).toFixed(0)}%`}, line);
       const mark = make("b", {}, line);
@@ -189,7 +194,10 @@
     for (const input of [slider, second]) input.setAttribute("aria-valuetext", value);
     byId("live").replaceChildren(...runs.map((run) => {
       const line = make("span");
-      if (runs.length > 1) line.append(`${run.name}: `);
+      if (runs.length > 1) {
+        swatch(run, line);
+        line.append(`${run.name}: `);
+      }
       run.live.forEach((figure, k) => {
         if (k) line.append(" · ");
         line.append(`${figure.label} `);
