@@ -139,6 +139,7 @@ def test_any_range_where_a_normalisation_follows(maps: Path, index: DataIndex, t
     ("arguments", "message"),
     [
         (["--protocol", "wsoleval"], "unknown protocol 'wsoleval'"),
+        (["--protocol", "gpca+pas"], "a normalisation comes by --normalize here"),
         (["--normalize", "standard"], "unknown normalization 'standard'"),
         (["--split", "val"], "no images in the split 'val'"),
     ],

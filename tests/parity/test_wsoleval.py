@@ -146,7 +146,7 @@ def test_every_overlap_is_equal(num_thresholds: int) -> None:
         framed = [straight_truth(t, size, side) for t in truths]
         scorer = ImageScorer(score_map, truths, size, View("resize", side))
         v1, v2 = straight_overlaps(score_map, framed, thresholds)
-        found = scorer.find(WSOLEVAL_V2.with_normalization("none"), thresholds)
+        found = scorer.find(WSOLEVAL_V2.for_given_maps(), thresholds)
         assert found.single.tolist() == v1, f"map {number}, V1"
         assert found.best.tolist() == v2, f"map {number}, V2"
 
@@ -158,8 +158,8 @@ def test_hole_contours_count_in_v2() -> None:
     score_map[20:40, 20:40] = 0
     scorer = ImageScorer(score_map, [(19, 19, 41, 41)], (64, 64), View("resize", 64))
     at_half = np.array([0.5])
-    v1 = scorer.find(WSOLEVAL_V1.with_normalization("none"), at_half)
-    v2 = scorer.find(WSOLEVAL_V2.with_normalization("none"), at_half)
+    v1 = scorer.find(WSOLEVAL_V1.for_given_maps(), at_half)
+    v2 = scorer.find(WSOLEVAL_V2.for_given_maps(), at_half)
     assert v1.single[0] < 0.2
     assert v2.best[0] == 1.0
 
@@ -211,7 +211,7 @@ def test_the_figures_of_a_data_set_are_equal(step: float) -> None:
                 correct[bool(v2), level] += np.array(overlaps) >= level / 100
     best = {key: (hits * 100.0 / len(maps)).max() for key, hits in correct.items()}
 
-    protocols = [replace(p.with_normalization("none"), step=step) for p in (WSOLEVAL_V1, WSOLEVAL_V2)]
+    protocols = [replace(p.for_given_maps(), step=step) for p in (WSOLEVAL_V1, WSOLEVAL_V2)]
     ours = score(Maps(maps, truths, size), protocols)
     by_iou = {"0.3": best[True, 30], "0.5": best[True, 50], "0.7": best[True, 70]}
     for name in ("wsoleval-v1", "wsoleval-v2"):
@@ -231,7 +231,7 @@ def test_no_map_mixes_thresholds() -> None:
     high[4:12, 4:12] = 1  # the truth is the peak, found from 0.3 on only
     high[high == 0] = 0.3
     source = Maps([low, high], [[(2, 2, 32, 32)], [(4, 4, 12, 12)]], (32, 32))
-    figures = score(source, [WSOLEVAL_V1.with_normalization("none")])["wsoleval-v1"]
+    figures = score(source, [WSOLEVAL_V1.for_given_maps()])["wsoleval-v1"]
     assert figures["max_box_acc"] == 50.0
 
 

@@ -45,14 +45,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from wsol.data.check import read_dataset
     from wsol.data.faults import Faults
-    from wsol.errors import DataError
+    from wsol.errors import ConfigError, DataError
     from wsol.scoring.blocks import choose_workers
     from wsol.scoring.map_folder import MapFolder
     from wsol.scoring.metrics import score
     from wsol.scoring.protocols import VIEWS, find_protocols
     from wsol.scoring.tables import error_table, summary_table, threshold_table, write_json
 
-    protocols = find_protocols(args.protocol, args.normalize or "none")
+    changed = [name for name in args.protocol if "+" in name]
+    if changed:
+        raise ConfigError(
+            f"--protocol {changed[0]}: a normalisation comes by --normalize here, for all of them"
+        )
+    protocols = find_protocols(args.protocol, args.normalize)
+    if args.normalize is None:
+        protocols = [p.for_given_maps() for p in protocols]
     index = read_dataset(args.data, Faults(), args.kind, args.annotations)
     folder = MapFolder.open(args.maps, index, args.split, "resize")
     faults, constant = folder.check(index, any_range=args.normalize is not None)

@@ -89,18 +89,21 @@ class Protocol:
     def with_normalization(self, name: str | None) -> Protocol:
         """The same protocol with another map normalisation, which its name then carries: `gpca+pas`.
 
-        None keeps the protocol's own. `none` takes maps as they are, which is no other protocol; where t is a
-        share of the maximum, that is the same as dividing by it.
+        None keeps the protocol's own.
         """
         if name is None or name == self.recipe.normalize:
             return self
         if name not in NORMALIZATIONS:
             raise ConfigError(f"unknown normalization {name!r}{suggest(name, NORMALIZATIONS)}")
-        as_they_are = name == "none"
-        if as_they_are and self.share_of_max:
-            name = "max"
-        label = self.name if as_they_are else f"{self.name}+{name}"
-        return replace(self, name=label, recipe=replace(self.recipe, normalize=name))
+        return replace(self, name=f"{self.name}+{name}", recipe=replace(self.recipe, normalize=name))
+
+    def for_given_maps(self) -> Protocol:
+        """The same protocol for maps that another program has normalised: they are taken as they are.
+
+        Where t is a share of the maximum, that is the same as dividing by it.
+        """
+        normalize = "max" if self.share_of_max else "none"
+        return replace(self, recipe=replace(self.recipe, normalize=normalize))
 
 
 def _register(protocol: Protocol) -> Protocol:

@@ -16,6 +16,7 @@ from wsol.records import Sample
 from wsol.registry import PROTOCOLS
 from wsol.scoring.image import ImageScorer
 from wsol.scoring.protocols import HIT, Protocol
+from wsol.scoring.sweep import own_overlap, passes
 from wsol.training.distributed import Ranks
 
 if TYPE_CHECKING:
@@ -78,8 +79,6 @@ class Validator:
         found = ImageScorer(raw, sample.boxes, sample.size, self._view).find(
             protocol, np.array([protocol.fixed])
         )
-        overlap = float((found.best if protocol.box == "all contours" else found.single)[0])
-        return tuple(  # type: ignore[return-value]
-            overlap > HIT if strict else overlap >= HIT
-            for strict in (protocol.strict_known, protocol.strict_top)
-        )
+        overlap = own_overlap(protocol, found.single, found.best)
+        known, top = (bool(passes(overlap, HIT, s)[0]) for s in (protocol.strict_known, protocol.strict_top))
+        return known, top

@@ -152,7 +152,7 @@ def open_results(
             f"run `wsol evaluate {run} --protocol {protocol}`"
         )
     scores = measured[protocol]
-    found = find_protocols([protocol], scores["normalize"])[0]
+    (found,) = find_protocols([protocol])
     predictions = Predictions(run / "predictions" / f"test-{found.view}")
     index = open_dataset(config.data)
     predictions.require(index)

@@ -112,7 +112,7 @@ def test_a_constant_map_that_is_scored_as_it_is() -> None:
         ("danet", (0, 0, 0, 0)),
         ("gpca", WHOLE),
     ):
-        protocol = PROTOCOLS.create(name).with_normalization("none")
+        protocol = PROTOCOLS.create(name).for_given_maps()
         found = ImageScorer(canvas() + 0.5, (), (SIDE, SIDE), View(protocol.view, SIDE)).find(
             protocol, np.array([0.2])
         )
@@ -152,7 +152,7 @@ def test_a_share_of_the_maximum() -> None:
     faint[8:12, 8:12] = 0.5
     boxes = {}
     for name in ("adl", "tscam"):
-        protocol = PROTOCOLS.create(name).with_normalization("none")
+        protocol = PROTOCOLS.create(name).for_given_maps()
         assert protocol.name == name, "maps as they are make no other protocol"
         found = ImageScorer(faint, (), (SIDE, SIDE), View(protocol.view, SIDE)).find(
             protocol, np.array([0.2])
@@ -165,6 +165,7 @@ def test_another_normalisation_is_in_the_name() -> None:
     (changed,) = find_protocols(["gpca"], "pas")
     assert (changed.name, changed.recipe.normalize) == ("gpca+pas", "pas")
     assert find_protocols(["gpca+pas"]) == [changed], "and the name gives it back"
+    assert find_protocols(["gpca"], "none")[0].name == "gpca+none", "raw maps are another evaluation"
     assert find_protocols(["gpca"], "minmax") == find_protocols(["gpca"]), "its own one changes nothing"
     with pytest.raises(ConfigError, match="unknown normalization 'pass'"):
         find_protocols(["gpca+pass"])
