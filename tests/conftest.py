@@ -37,7 +37,7 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def birds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small data set of painted birds: 4 species of 2 families, 10 training and 4 test images of each."""
-    from wsol.data.synthetic import make_dataset
+    from wsol.data.synthetic.paint import make_dataset
 
     root = tmp_path_factory.mktemp("data") / "birds"
     return make_dataset(root, species=4, train=10, test=4, size=72, seed=0, progress=False)

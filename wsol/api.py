@@ -19,17 +19,17 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from wsol.class_names import find_label
 from wsol.data.image import read_image
+from wsol.data.photos import quiet_decoder
 from wsol.data.transforms import View
 from wsol.errors import ConfigError
+from wsol.localization.localized import Found, Localization
 from wsol.registry import suggest
+from wsol.runs.folder import LoadedRun, load_run
 from wsol.scoring.frames import to_original
 from wsol.scoring.image import ImageScorer
 from wsol.scoring.protocols import Protocol, find_protocols
-from wsol.training.run_folder import LoadedRun, load_run
-from wsol.views.found import Found, Localization
-from wsol.views.names import find_label
-from wsol.views.photos import quiet_decoder
 from wsol.views.results import default_threshold
 
 if TYPE_CHECKING:

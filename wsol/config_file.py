@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import yaml
 
 from wsol.config import Component, Config
-from wsol.convert import convert, shown
+from wsol.config_types import convert, shown
 from wsol.errors import ConfigError
 from wsol.registry import Registry, suggest
 from wsol.yamlfile import KeyPath, Located, parse_override, read_yaml

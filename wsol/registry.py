@@ -127,7 +127,7 @@ HEADS = Registry(
 )
 ATTENTIONS = Registry("attention", ("wsol.models.attention",), supplied=("channels",))
 DATASETS = Registry(
-    "dataset", ("wsol.data.cub", "wsol.data.folder", "wsol.data.synthetic_index"), supplied=("root",)
+    "dataset", ("wsol.data.cub", "wsol.data.folder", "wsol.data.synthetic.dataset"), supplied=("root",)
 )
 SCHEDULES = Registry("schedule", ("wsol.training.schedules",), supplied=("total",))
 PROTOCOLS = Registry("protocol", ("wsol.scoring.protocols",))

@@ -13,7 +13,7 @@ from scripts.benchmarks.timing import Ratio, readable, time_side_by_side
 from wsol.data.cub import load_cub
 from wsol.data.dataset import EpochSampler, make_train_loader
 from wsol.data.image import read_image
-from wsol.data.synthetic import make_dataset
+from wsol.data.synthetic.paint import make_dataset
 from wsol.records import Sample
 
 PER_CORE = 400  # images a second that one core has to load, at least

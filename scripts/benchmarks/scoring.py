@@ -18,10 +18,10 @@ from wsol.config import Backbone, Model
 from wsol.data.check import read_dataset
 from wsol.data.dataset import make_eval_loader
 from wsol.data.faults import Faults
-from wsol.data.synthetic import make_dataset
+from wsol.data.synthetic.paint import make_dataset
 from wsol.data.transforms import View
-from wsol.localize.predictions import Predictions
-from wsol.localize.predictor import predict
+from wsol.localization.predictions import Predictions
+from wsol.localization.predictor import predict
 from wsol.models.localizer import Localizer, build_localizer
 from wsol.records import DataIndex
 from wsol.scoring.blocks import choose_workers

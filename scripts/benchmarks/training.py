@@ -11,12 +11,12 @@ from torch.nn import functional as F
 
 from scripts.benchmarks.timing import Ratio, readable
 from wsol import config
-from wsol.data.synthetic import make_dataset
+from wsol.data.synthetic.paint import make_dataset
 from wsol.models.localizer import build_localizer
-from wsol.training.distributed import Ranks
+from wsol.runs.folder import RunFolder
+from wsol.runs.ranks import Ranks
 from wsol.training.log import read_csv
 from wsol.training.optimizer import make_optimizer
-from wsol.training.run_folder import RunFolder
 from wsol.training.signals import StopSignal
 from wsol.training.trainer import train
 

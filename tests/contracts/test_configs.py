@@ -13,9 +13,9 @@ from wsol.config_file import load_config
 from wsol.data.dataset import Batch
 from wsol.data.hierarchy import cub_hierarchy
 from wsol.models.localizer import build_localizer
-from wsol.training.distributed import Ranks
-from wsol.training.learner import Learner
+from wsol.runs.ranks import Ranks
 from wsol.training.schedules import make_schedule
+from wsol.training.train_step import TrainStep
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 BASES = {"base.yaml"}
@@ -60,7 +60,7 @@ def test_a_config_takes_a_step(path: Path) -> None:
     hierarchy = cub_hierarchy("danet").subset(CLASSES)
     torch.manual_seed(0)
     localizer = build_localizer(config.model, len(CLASSES), hierarchy)
-    learner = Learner(localizer, config.train, Ranks(0, 1, torch.device("cpu")))
+    learner = TrainStep(localizer, config.train, Ranks(0, 1, torch.device("cpu")))
     localizer.train()
     before = {name: value.clone() for name, value in localizer.named_parameters()}
     images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)

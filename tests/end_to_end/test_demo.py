@@ -9,7 +9,7 @@ import pytest
 
 from wsol.cli import build_parser, main
 from wsol.commands import demo
-from wsol.data.synthetic import make_dataset
+from wsol.data.synthetic.paint import make_dataset
 
 SMALL = """
 data: {name: cub, image_size: 64, resize: 72, val_share: 0.2, workers: 0}

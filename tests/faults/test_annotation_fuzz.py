@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from wsol.data.check import check_dataset
 from wsol.data.cub import FILES, load_cub
 from wsol.data.folder import load_folder
-from wsol.data.synthetic import make_dataset
+from wsol.data.synthetic.paint import make_dataset
 from wsol.errors import DataError
 from wsol.records import Box, DataIndex
 

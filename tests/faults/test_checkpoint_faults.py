@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wsol.errors import CheckpointError
-from wsol.training.checkpoint import MAGIC, Checkpoints, State, load_checkpoint, save_checkpoint
+from wsol.runs.checkpoint import MAGIC, Checkpoints, State, load_checkpoint, save_checkpoint
 
 STATE = {"epoch": 3, "model": {"w": torch.arange(1000.0)}, "history": [{"loss": 0.5}]}
 
@@ -143,7 +143,7 @@ def test_a_whole_file_of_something_else_is_called_so(tmp_path: Path, payload: by
 SAVE_FOR_EVER = """
 import os, sys, torch
 from pathlib import Path
-from wsol.training.checkpoint import Checkpoints
+from wsol.runs.checkpoint import Checkpoints
 
 for line in sys.stdin:                       # one child for each line: torch is imported only once
     child = os.fork()

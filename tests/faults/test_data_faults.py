@@ -20,7 +20,7 @@ from PIL import Image
 from wsol.data.cub import load_cub
 from wsol.data.dataset import make_eval_loader
 from wsol.data.image import image_size, inspect_image, read_image
-from wsol.data.synthetic import make_dataset
+from wsol.data.synthetic.paint import make_dataset
 from wsol.data.transforms import View
 from wsol.errors import DataError
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from wsol.cli import main
 from wsol.models.localizer import Localizer
 from wsol.records import LocalizerOutput
-from wsol.training.learner import Learner
-from wsol.training.run_folder import RunFolder
+from wsol.runs.folder import RunFolder
+from wsol.training.train_step import TrainStep
 
 CONFIG = """
 data: {{root: {root}, image_size: 64, resize: 72, workers: 0}}
@@ -45,7 +45,7 @@ def test_the_step_is_not_taken(
     before = run.checkpoints.last.read_bytes()
 
     calls = {"loss": 0, "update": 0}
-    good_loss, good_update = Localizer.loss, Learner.update
+    good_loss, good_update = Localizer.loss, TrainStep.update
 
     def loss(self: Localizer, output: LocalizerOutput, labels: Tensor) -> dict[str, Tensor]:
         calls["loss"] += 1
@@ -53,12 +53,12 @@ def test_the_step_is_not_taken(
             return {"classification": BAD_LOSSES[kind](output.logits)}
         return good_loss(self, output, labels)
 
-    def update(self: Learner) -> None:
+    def update(self: TrainStep) -> None:
         calls["update"] += 1
         good_update(self)
 
     monkeypatch.setattr(Localizer, "loss", loss)
-    monkeypatch.setattr(Learner, "update", update)
+    monkeypatch.setattr(TrainStep, "update", update)
     capsys.readouterr()
     assert main(["train", str(path), "--run-dir", str(run.path), "--resume"]) == 3
     assert calls == {"loss": 3, "update": 2}

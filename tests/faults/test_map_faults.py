@@ -11,7 +11,7 @@ import pytest
 from wsol.cli import main
 from wsol.data.check import read_dataset
 from wsol.data.faults import Faults
-from wsol.data.synthetic import make_dataset
+from wsol.data.synthetic.paint import make_dataset
 from wsol.records import DataIndex
 
 

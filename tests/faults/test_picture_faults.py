@@ -16,8 +16,8 @@ from PIL import Image
 
 from wsol.api import Finder, load
 from wsol.cli import main
+from wsol.data.photos import batch_photos, read_photos
 from wsol.errors import DataError
-from wsol.views.photos import batch_photos, read_photos
 
 CONFIG = """\
 data: {{name: cub, root: {root}, image_size: 64, resize: 72, workers: 0}}

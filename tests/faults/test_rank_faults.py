@@ -15,10 +15,10 @@ import torch
 
 from wsol.config_file import config_from_dict, dump_config
 from wsol.data.index import open_dataset
-from wsol.training.checkpoint import load_checkpoint
-from wsol.training.distributed import Ranks
+from wsol.runs.checkpoint import load_checkpoint
+from wsol.runs.folder import RunFolder, load_run
+from wsol.runs.ranks import Ranks
 from wsol.training.log import TIME_COLUMNS, read_csv
-from wsol.training.run_folder import RunFolder, load_run
 from wsol.training.validation import Validator
 
 pytestmark = [pytest.mark.slow]
@@ -32,8 +32,8 @@ from wsol.data.dataset import EpochSampler, make_train_loader
 from wsol.data.index import open_dataset
 from wsol.errors import RunFolderError
 from wsol.models.localizer import build_localizer
-from wsol.training.distributed import Ranks
-from wsol.training.learner import Learner
+from wsol.runs.ranks import Ranks
+from wsol.training.train_step import TrainStep
 
 def without_batch_norm(module):
     for name, child in module.named_children():
@@ -46,7 +46,7 @@ def three_steps(ranks):
     torch.manual_seed(0)
     localizer = build_localizer(Model(Backbone("tiny"), "none", head=Head.of("cam", channels=8)), classes=4)
     train = Train(lr=0.05, weight_decay=0.01, accumulate=int(sys.argv[2]))
-    learner = Learner(without_batch_norm(localizer).train(), train, ranks)
+    learner = TrainStep(without_batch_norm(localizer).train(), train, ranks)
     sampler = EpochSampler(len(samples), 8, seed=0, rank=ranks.rank, world=ranks.world)
     figures = []
     for batch in list(make_train_loader(samples, sampler, resize=72, side=64, seed=0))[:3]:
@@ -88,8 +88,8 @@ from wsol.config import Backbone, Config, Data, Head, Model, Train
 from wsol.data.dataset import EpochSampler, make_train_loader
 from wsol.data.index import open_dataset
 from wsol.models.localizer import build_localizer
-from wsol.training.distributed import Ranks
-from wsol.training.learner import Learner
+from wsol.runs.ranks import Ranks
+from wsol.training.train_step import TrainStep
 from wsol.training.validation import Validator
 
 ranks = Ranks.join("cpu")
@@ -98,7 +98,7 @@ samples = open_dataset(data).split("train")
 torch.manual_seed(0)
 localizer = build_localizer(Model(Backbone("tiny"), "none", head=Head.of("cam", channels=8)), classes=4)
 train = Train(batch_size=8)
-learner = Learner(localizer.train(), train, ranks)
+learner = TrainStep(localizer.train(), train, ranks)
 sampler = EpochSampler(len(samples), 8, seed=0, rank=ranks.rank, world=ranks.world)
 for batch in list(make_train_loader(samples, sampler, resize=72, side=64, seed=0))[:2]:
     learner.backward(batch)

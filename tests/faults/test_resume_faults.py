@@ -18,10 +18,10 @@ from wsol.config import Config
 from wsol.config_file import config_from_dict, config_to_dict, dump_config, load_config
 from wsol.errors import CheckpointError, ConfigError, DataError, RunFolderError
 from wsol.models.localizer import build_localizer
-from wsol.training.checkpoint import load_checkpoint, save_checkpoint
-from wsol.training.distributed import Ranks
+from wsol.runs.checkpoint import load_checkpoint, save_checkpoint
+from wsol.runs.folder import RunFolder
+from wsol.runs.ranks import Ranks
 from wsol.training.log import TIME_COLUMNS, read_csv
-from wsol.training.run_folder import RunFolder
 from wsol.training.signals import StopSignal
 from wsol.training.trainer import train
 

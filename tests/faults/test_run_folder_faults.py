@@ -18,17 +18,17 @@ from wsol.cli import main
 from wsol.config import Config
 from wsol.config_file import config_from_dict, dump_config
 from wsol.errors import CheckpointError, RunFolderError
-from wsol.training.checkpoint import load_checkpoint
-from wsol.training.distributed import Ranks
-from wsol.training.lock import FolderLock
-from wsol.training.run_folder import RunFolder, load_run
+from wsol.runs.checkpoint import load_checkpoint
+from wsol.runs.folder import RunFolder, load_run
+from wsol.runs.lock import FolderLock
+from wsol.runs.ranks import Ranks
 from wsol.training.signals import StopSignal
 from wsol.training.trainer import train
 
 HOLD = """
 import os, sys, time
 from pathlib import Path
-from wsol.training.lock import FolderLock
+from wsol.runs.lock import FolderLock
 
 lock = FolderLock(Path(sys.argv[1]))
 if os.fork() == 0:          # as a loader worker: it outlives its parent for a while

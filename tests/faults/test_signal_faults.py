@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from wsol.training.checkpoint import load_checkpoint
-from wsol.training.run_folder import RunFolder
+from wsol.runs.checkpoint import load_checkpoint
+from wsol.runs.folder import RunFolder
 
 NOTE_ONE = """
 import os, time

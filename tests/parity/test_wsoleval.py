@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from wsol.data.transforms import View
-from wsol.localize.maps import unchanged
+from wsol.localization.maps import unchanged
 from wsol.scoring.image import ImageScorer
 from wsol.scoring.metrics import score
 from wsol.scoring.protocols import WSOLEVAL_V1, WSOLEVAL_V2

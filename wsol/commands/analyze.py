@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from wsol.config import Config
-    from wsol.localize.predictions import Predictions
+    from wsol.localization.predictions import Predictions
     from wsol.scoring.significance import Sample
 
 HELP = "look at the channel attention: NLL of the masks, and their distribution"
@@ -42,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from wsol.config_file import load_config
     from wsol.errors import ConfigError, RunFolderError
-    from wsol.localize.predictions import Predictions
-    from wsol.scoring import masks
+    from wsol.localization.predictions import Predictions
+    from wsol.scoring import mask_distribution as masks
     from wsol.scoring.nll import analyze_nll
     from wsol.scoring.seeds import group_over_seeds
 
@@ -82,7 +82,7 @@ class _Analyzed:
 def _find_classes(predictions: Predictions, wanted: Sequence[str] | None) -> list[int]:
     from wsol.errors import ConfigError
     from wsol.registry import suggest
-    from wsol.scoring.masks import default_classes
+    from wsol.scoring.mask_distribution import default_classes
 
     if not wanted:
         return default_classes(predictions)

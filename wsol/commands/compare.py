@@ -39,9 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from wsol.errors import ConfigError
     from wsol.scoring.compare import RunScores, caption, group_runs, judge, published_rows
-    from wsol.scoring.formats import TEXT_FORMATS, draw
     from wsol.scoring.protocols import find_protocols
     from wsol.scoring.published import published_results
+    from wsol.views.comparison import TEXT_FORMATS, draw
 
     if not args.run_dirs and not args.published:
         raise ConfigError("nothing to compare: name run folders, or ask for --published")

@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int | None:
 
 
 def _synth(args: argparse.Namespace) -> None:
-    from wsol.data.synthetic import make_dataset
+    from wsol.data.synthetic.paint import make_dataset
 
     out = make_dataset(
         args.out, species=args.species, train=args.train, test=args.test, size=args.size, seed=args.seed

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wsol.config import Config
     from wsol.data.transforms import ViewKind
-    from wsol.localize.predictions import Predictions
+    from wsol.localization.predictions import Predictions
     from wsol.records import DataIndex, Sample
+    from wsol.runs.folder import LoadedRun
+    from wsol.runs.ranks import Ranks
     from wsol.scoring.protocols import Protocol
-    from wsol.training.distributed import Ranks
-    from wsol.training.run_folder import LoadedRun
 
 HELP = "measure a trained localizer: localization and classification, by named protocols"
 DESCRIPTION = """\
@@ -74,8 +74,8 @@ def run(args: argparse.Namespace) -> None:
             raise ConfigError(f"--{name} {getattr(args, name)} is less than 1")
     asked = find_protocols(args.protocol or [], args.normalize)  # an unknown name ends here
 
-    from wsol.training.distributed import Ranks
-    from wsol.training.run_folder import RunFolder
+    from wsol.runs.folder import RunFolder
+    from wsol.runs.ranks import Ranks
 
     ranks = Ranks.join(args.device)
     folder = RunFolder(args.run_dir)
@@ -111,7 +111,7 @@ def _open_run(args: argparse.Namespace) -> _Run:
     from wsol.config_file import load_config
     from wsol.data.index import open_dataset
     from wsol.errors import DataError
-    from wsol.training.run_folder import DataRecord, RunFolder, load_run
+    from wsol.runs.folder import DataRecord, RunFolder, load_run
 
     overrides = [f"data.root={args.data}"] if args.data else []
     folder = RunFolder(args.run_dir)
@@ -149,8 +149,8 @@ def _predictions(
 ) -> Predictions | None:
     """The predictions of one split and test image: made now, or those that are there; None without images."""
     from wsol.data.transforms import View
-    from wsol.localize.predictions import Predictions
-    from wsol.localize.predictor import predict
+    from wsol.localization.predictions import Predictions
+    from wsol.localization.predictor import predict
 
     folder = run.path / "predictions" / f"{split}-{view}"
     data = run.config.data

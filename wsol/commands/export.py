@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from wsol.api import finder_of
-    from wsol.training.run_folder import load_run
-    from wsol.views.export import SUFFIXES, ModelCard, export
+    from wsol.models.export import SUFFIXES, ModelCard, export
+    from wsol.runs.folder import load_run
 
     loaded = load_run(args.run_dir, "cpu")
     finder = finder_of(loaded)

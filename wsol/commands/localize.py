@@ -48,9 +48,9 @@ def run(args: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from wsol.api import load
+    from wsol.class_names import display_name
+    from wsol.data.photos import batch_photos, claim_folder, list_photos, read_photos, write_boxes
     from wsol.errors import ConfigError
-    from wsol.views.names import display_name
-    from wsol.views.photos import batch_photos, claim_folder, list_photos, read_photos, write_boxes
 
     if args.topk < 1:
         raise ConfigError(f"--topk {args.topk}: at least 1")

@@ -47,10 +47,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from tqdm import tqdm
 
+    from wsol.data.photos import claim_folder
+    from wsol.drawing.grid import draw_grid, in_rows
     from wsol.errors import ConfigError, DataError
-    from wsol.views.compare import draw_picked
-    from wsol.views.grid import draw_grid, in_rows
-    from wsol.views.photos import claim_folder
+    from wsol.views.picked import draw_picked
     from wsol.views.results import open_several
 
     if args.num < 1:

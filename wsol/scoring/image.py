@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wsol.data.transforms import View
-from wsol.localize.boxes import (
+from wsol.localization.boxes import (
     Contours,
     IntArray,
     Levels,
@@ -24,7 +24,7 @@ from wsol.localize.boxes import (
     foreground_boxes,
     largest_component_boxes,
 )
-from wsol.localize.maps import FloatMap, is_constant, prepare
+from wsol.localization.maps import FloatMap, is_constant, prepare
 from wsol.scoring.frames import Size, empty_box, frame_size, truths_in_frame
 from wsol.scoring.iou import iou
 from wsol.scoring.protocols import BoxRule, Protocol

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wsol.data.image import in_threads
 from wsol.data.transforms import View, ViewKind
 from wsol.errors import DataError
-from wsol.localize.maps import FloatMap, is_constant
+from wsol.localization.maps import FloatMap, is_constant
 from wsol.records import DataIndex, Sample
 
 SIDE = 224  # of the square that the field's maps belong to

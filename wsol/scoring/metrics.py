@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from wsol.errors import DataError
 from wsol.scoring.baseline import CentreMaps
 from wsol.scoring.bootstrap import intervals
+from wsol.scoring.error_kinds import KINDS, error_kind
 from wsol.scoring.frames import truths_in_frame
-from wsol.scoring.kinds import KINDS, error_kind
 from wsol.scoring.protocols import HIT, IOU_LEVELS, Protocol
 from wsol.scoring.sweep import (
     TOP5,

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logit
 
-from wsol.localize.predictions import Flag, Predictions
+from wsol.localization.predictions import Flag, Predictions
 
 DEFINITIONS = ("nll_prediction", "nll_mask", "nll_mask_logit")
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wsol.errors import ConfigError
-from wsol.localize.maps import NORMALIZATIONS, Recipe
+from wsol.localization.maps import NORMALIZATIONS, Recipe
 from wsol.registry import PROTOCOLS, suggest
 from wsol.scoring.iou import Convention
 

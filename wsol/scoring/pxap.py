@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from wsol.data.image import read_mask
 from wsol.data.transforms import View
-from wsol.localize.boxes import cut
-from wsol.localize.maps import FloatMap
+from wsol.localization.boxes import cut
+from wsol.localization.maps import FloatMap
 
 EDGES = np.append(np.arange(0, 1, 0.001), [1.0, 2.0])
 

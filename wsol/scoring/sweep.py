@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wsol.data.transforms import View
-from wsol.localize.maps import FloatMap
+from wsol.localization.maps import FloatMap
 from wsol.scoring import protocols as named
 from wsol.scoring.blocks import over_rows
 from wsol.scoring.image import ImageScorer

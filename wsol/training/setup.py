@@ -12,13 +12,13 @@ from wsol.data.index import open_dataset, refuse_bad_images
 from wsol.errors import ConfigError
 from wsol.models.localizer import build_localizer
 from wsol.records import DataIndex, Sample
+from wsol.runs.checkpoint import load_model_state, require_parts
+from wsol.runs.folder import DataRecord, RunFolder, describe
+from wsol.runs.ranks import Ranks
 from wsol.training import random_state
-from wsol.training.checkpoint import load_model_state, require_parts
-from wsol.training.distributed import Ranks
-from wsol.training.identity import renew_identity, write_identity
-from wsol.training.learner import Learner
 from wsol.training.log import EpochSums, Row, RunLog
-from wsol.training.run_folder import DataRecord, RunFolder, describe
+from wsol.training.provenance import renew_identity, write_identity
+from wsol.training.train_step import TrainStep
 from wsol.training.validation import Validator
 
 # What continues a run: of the learner, of the progress, and the rest.
@@ -66,7 +66,7 @@ class Run:
     sampler: EpochSampler
     loader: TrainLoader
     validator: Validator
-    learner: Learner
+    learner: TrainStep
     progress: Progress
 
     def save(self, best: bool = False) -> None:
@@ -113,7 +113,7 @@ def prepare(config: Config, folder: RunFolder, resume: bool, ranks: Ranks) -> Ru
     localizer = build_localizer(config.model, len(index.classes), index.hierarchy, config.data.image_size)
     localizer.seed(t.seed)
     random_state.seed_everything(t.seed + ranks.rank)
-    learner = Learner(localizer, t, ranks)
+    learner = TrainStep(localizer, t, ranks)
     words = describe(config, len(index.classes))
 
     # The run: continued where it stopped, or begun.

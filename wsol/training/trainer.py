@@ -8,9 +8,9 @@ from pathlib import Path
 from wsol.config import Config
 from wsol.data.dataset import Batch
 from wsol.errors import TrainingDiverged
-from wsol.training.distributed import Ranks
+from wsol.runs.folder import RunFolder
+from wsol.runs.ranks import Ranks
 from wsol.training.log import EpochSums, to_csv
-from wsol.training.run_folder import RunFolder
 from wsol.training.schedules import make_schedule
 from wsol.training.setup import Run, prepare
 from wsol.training.signals import StopSignal

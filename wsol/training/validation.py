@@ -14,10 +14,10 @@ from wsol.data.dataset import make_eval_loader
 from wsol.data.transforms import View
 from wsol.records import Sample
 from wsol.registry import PROTOCOLS
+from wsol.runs.ranks import Ranks
 from wsol.scoring.image import ImageScorer
 from wsol.scoring.protocols import HIT, Protocol
 from wsol.scoring.sweep import own_overlap, passes
-from wsol.training.distributed import Ranks
 
 if TYPE_CHECKING:
     from wsol.models.localizer import Localizer

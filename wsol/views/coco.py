@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from wsol.views.found import Found
+from wsol.localization.localized import Found
 
 
 def coco_dict(

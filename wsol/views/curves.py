@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from wsol.drawing.colours import PREDICTED, TRUTH
 from wsol.errors import RunFolderError
-from wsol.views.colours import PREDICTED, TRUTH
 
 # Title of a panel -> (column of metrics.csv, its name in the legend), scale of its values.
 PANELS: dict[str, tuple[dict[str, str], float]] = {

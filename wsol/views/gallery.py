@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from wsol.data.image import in_threads, read_image
+from wsol.drawing.colours import heat_table, to_levels
 from wsol.errors import DataError
 from wsol.records import Box
-from wsol.views.colours import heat_table, to_levels
 
 THUMB_SIDE = 256
 THUMB_QUALITY = 62

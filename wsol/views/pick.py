@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from wsol.class_names import find_label
 from wsol.errors import ConfigError
 from wsol.registry import suggest
-from wsol.views.names import find_label
 
 Order = Callable[[NDArray[np.int64], NDArray[np.floating], NDArray[np.floating]], NDArray[np.int64]]
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wsol.class_names import display_names
 from wsol.config_file import dump_config
-from wsol.localize.maps import prepare
+from wsol.localization.maps import prepare
 from wsol.records import Box
 from wsol.scoring.protocols import HIT
 from wsol.scoring.sweep import TOP5, FoundBoxes, own_overlap, passes
 from wsol.views.gallery import GalleryImages, GalleryRun, MapView, pack_gallery
-from wsol.views.names import display_names
 from wsol.views.page import Page, RunText
 from wsol.views.report_figures import (
     METRICS,

@@ -16,11 +16,11 @@ from wsol.config import Config
 from wsol.config_file import load_config
 from wsol.data.index import open_dataset
 from wsol.errors import DataError, RunFolderError
-from wsol.localize.predictions import Predictions
+from wsol.localization.predictions import Predictions
 from wsol.registry import suggest
 from wsol.scoring.blocks import choose_workers
+from wsol.scoring.error_kinds import KINDS, error_kind
 from wsol.scoring.frames import to_original, truths_in_frame
-from wsol.scoring.kinds import KINDS, error_kind
 from wsol.scoring.protocols import HIT, Protocol, find_protocols
 from wsol.scoring.sweep import FoundBoxes, find_boxes, passes
 

@@ -11,7 +11,7 @@ import pytest
 from wsol.cli import main
 from wsol.data.archive import prepare
 from wsol.data.cub import load_cub
-from wsol.data.synthetic import make_dataset
+from wsol.data.synthetic.paint import make_dataset
 from wsol.errors import DataError
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 from wsol.cli import main
 from wsol.data.check import check_dataset, detect_kind
 from wsol.data.cub import load_cub
-from wsol.data.synthetic import make_dataset
+from wsol.data.synthetic.paint import make_dataset
 
 
 @pytest.fixture

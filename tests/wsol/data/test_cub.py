@@ -10,7 +10,7 @@ import pytest
 from wsol.config import Data
 from wsol.data.cub import FILES, load_cub, select_classes
 from wsol.data.index import open_dataset
-from wsol.data.synthetic import make_dataset
+from wsol.data.synthetic.paint import make_dataset
 from wsol.errors import ConfigError, DataError
 from wsol.records import Box
 

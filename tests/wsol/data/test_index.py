@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from wsol.config import Data
 from wsol.data.index import hold_out, open_dataset, refuse_bad_images
-from wsol.data.synthetic import make_dataset
+from wsol.data.synthetic.paint import make_dataset
 from wsol.errors import DataError
 from wsol.records import DataIndex, Sample
 

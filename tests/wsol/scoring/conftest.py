@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from wsol.data.transforms import View
-from wsol.localize.predictions import Header, Predictions, PredictionsWriter
+from wsol.localization.predictions import Header, Predictions, PredictionsWriter
 from wsol.records import Box, DataIndex, Sample
 
 SIDE = 32
@@ -58,7 +58,7 @@ def make_predictions(tmp_path: Path) -> Made:
 def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder: a tiny network with attention, one epoch on painted birds."""
     from wsol.cli import main
-    from wsol.data.synthetic import make_dataset
+    from wsol.data.synthetic.paint import make_dataset
 
     root = tmp_path_factory.mktemp("small")
     make_dataset(root / "birds", species=4, train=6, test=5, size=96, seed=0)

@@ -16,8 +16,8 @@ from wsol.cli import main
 from wsol.config_file import config_from_dict, dump_config
 from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.scoring.compare import RunScores, caption, group_runs, judge, method_name, published_rows
-from wsol.scoring.formats import to_csv, to_latex, to_markdown
 from wsol.scoring.published import published_results
+from wsol.views.comparison import to_csv, to_latex, to_markdown
 
 MakeRun = Callable[..., Path]
 

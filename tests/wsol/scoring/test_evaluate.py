@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from wsol.cli import main
-from wsol.localize.predictions import Predictions
+from wsol.localization.predictions import Predictions
 from wsol.scoring.metrics import score
 from wsol.scoring.protocols import find_protocols
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from wsol.localize.predictions import Predictions
+from wsol.localization.predictions import Predictions
 from wsol.records import Box
 from wsol.scoring.baseline import CentreMaps, centre_map
 from wsol.scoring.metrics import HeldOut, choose_threshold, hold_out_thresholds, score

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from wsol.localize.predictions import Predictions
+from wsol.localization.predictions import Predictions
 from wsol.records import Box
 from wsol.scoring.nll import analyze_nll, nll_mask, nll_mask_logit, nll_prediction
 

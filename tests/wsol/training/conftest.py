@@ -11,7 +11,7 @@ import torch
 
 from wsol.config import Config
 from wsol.config_file import config_from_dict
-from wsol.training.distributed import Ranks
+from wsol.runs.ranks import Ranks
 
 MakeConfig = Callable[..., Config]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from wsol.localization.localized import Found
 from wsol.records import Box
 from wsol.views.coco import coco_dict
-from wsol.views.found import Found
 
 
 def test_pycocotools_reads_what_was_written(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from PIL import Image
 
 from wsol.api import load
 from wsol.cli import main
+from wsol.data.photos import list_photos
 from wsol.errors import ConfigError
-from wsol.views.photos import list_photos
 
 
 @pytest.fixture(scope="module")

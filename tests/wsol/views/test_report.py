@@ -19,8 +19,8 @@ from PIL import Image
 from wsol.cli import main
 from wsol.config import Data
 from wsol.data.index import open_dataset
+from wsol.scoring.error_kinds import KINDS
 from wsol.scoring.image import ImageScorer
-from wsol.scoring.kinds import KINDS
 from wsol.views.gallery import thumbnail
 from wsol.views.page import Page, RunText, render, safe_json
 from wsol.views.report import LARGEST_FILE, build_page, gallery_rows, threshold_grid

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from wsol.class_names import display_name, display_names
 from wsol.cli import main
+from wsol.drawing.colours import PREDICTED, TRUTH
+from wsol.drawing.overlay import Frame
 from wsol.errors import ConfigError
 from wsol.records import Box
-from wsol.views.colours import PREDICTED, TRUTH
-from wsol.views.names import display_name, display_names
-from wsol.views.overlay import Frame
 from wsol.views.pick import pick_rows
 from wsol.views.results import open_results
 

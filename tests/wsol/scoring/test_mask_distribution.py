@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from wsol.localization.predictions import Predictions
+from wsol.records import Box
+from wsol.scoring.mask_distribution import default_classes, distribution, draw, write_csv
+
+Made = Callable[..., Predictions]
+
+
+@pytest.fixture
+def with_masks(make_predictions: Made) -> Predictions:
+    labels = [0, 0, 1, 2]
+    masks = np.array([[0.1, 0.2, 0.3], [0.3, 0.4, 0.5], [0.9, 0.8, 0.7], [0.5, 0.5, 0.5]])
+    return make_predictions(np.zeros((4, 4, 4)), labels, [[Box(0, 0, 8, 8)]] * 4, np.zeros((4, 3)), masks)
+
+
+def test_by_hand(with_masks: Predictions) -> None:
+    found = distribution(with_masks, [0, 1])
+    assert found.classes == ("class 0", "class 1")
+    np.testing.assert_allclose(found.means, [[0.2, 0.3, 0.4], [0.9, 0.8, 0.7]], rtol=1e-6)
+    assert found.counts.sum(axis=1).tolist() == [6, 3]
+    assert found.channels.tolist() == [0, 1, 2]
+    np.testing.assert_allclose(found.quantiles[:, 0], [0.1, 0.25, 0.4, 0.6, 0.9], rtol=1e-6)
+
+
+def test_equal_masks_have_a_histogram(make_predictions: Made) -> None:
+    same = make_predictions(
+        np.zeros((2, 4, 4)), [0, 1], [[Box(0, 0, 8, 8)]] * 2, np.zeros((2, 3)), np.full((2, 3), 0.5)
+    )
+    assert distribution(same, [0]).counts.sum() == 3
+
+
+def test_files(with_masks: Predictions, tmp_path: Path) -> None:
+    found = distribution(with_masks, default_classes(with_masks))
+    write_csv(found, tmp_path)
+    rows = list(csv.DictReader((tmp_path / "mask_means.csv").open()))
+    assert len(rows) == 3
+    assert float(rows[1]["class 0"]) == pytest.approx(0.3, rel=1e-6)
+    for path in draw(found, tmp_path, "a run"):
+        with Image.open(path) as picture:
+            assert min(picture.size) > 300
+
+
+def test_without_masks(make_predictions: Made) -> None:
+    plain = make_predictions(np.zeros((1, 4, 4)), [0], [[Box(0, 0, 8, 8)]], np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="no attention masks"):
+        distribution(plain, [0])
+
+
+def test_default_classes_are_spread(with_masks: Predictions) -> None:
+    assert default_classes(with_masks, 2) == [0, 2]
+    assert default_classes(with_masks) == [0, 1, 2]

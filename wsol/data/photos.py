@@ -1,0 +1,182 @@
+"""Photos that users bring: which files are meant, and how boxes found in them are written."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import json
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from wsol.data.image import SUFFIXES, image_sizes, in_threads, read_image
+from wsol.errors import DataError, RunFolderError
+from wsol.localization.localized import Found
+from wsol.views.coco import coco_dict
+
+CSV_COLUMNS = ("file", "rank", "class", "score", "x0", "y0", "x1", "y1", "width", "height", "no_foreground")
+
+BATCH, MEGAPIXELS = 16, 100
+
+BoxesByFile = Mapping[str, tuple[tuple[int, int], Sequence[Found]]]
+
+
+def list_photos(arguments: Sequence[Path]) -> dict[str, Path]:
+    """The files that the arguments mean, by the name under which results are written.
+
+    A file is itself; a folder is every picture below it, in the order of their names, hidden ones left out.
+    A name that is taken gets a number.
+    """
+    photos: dict[str, Path] = {}
+    for argument in arguments:
+        if argument.is_dir():
+            below = [
+                p
+                for p in sorted(argument.rglob("*"))
+                if p.suffix.lower() in SUFFIXES and p.is_file() and not _hidden(p.relative_to(argument))
+            ]
+            if not below:
+                raise DataError(f"{argument}: no pictures in this folder ({', '.join(sorted(SUFFIXES))})")
+            named = [(p.relative_to(argument).as_posix(), p) for p in below]
+        else:
+            named = [(argument.name, argument)]
+        for name, path in named:
+            photos[_free(name, photos)] = path
+    return photos
+
+
+@contextlib.contextmanager
+def quiet_decoder() -> Iterator[None]:
+    """Without Pillow's warnings: a large photo is fine here, and a damaged one raises an error of its own.
+
+    Filters belong to the whole process, so this stands around threads that read, not inside them.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        yield
+
+
+def batch_photos(photos: Mapping[str, Path]) -> Iterator[dict[str, Path]]:
+    """The photos in batches that fit into memory: at most BATCH of them and about MEGAPIXELS in all."""
+    batch: dict[str, Path] = {}
+    pixels = 0
+    with quiet_decoder():
+        sizes = image_sizes(photos.values())
+    for (name, path), size in zip(photos.items(), sizes, strict=True):
+        more = size[0] * size[1] if size else 0
+        if batch and (len(batch) == BATCH or pixels + more > MEGAPIXELS * 1_000_000):
+            yield batch
+            batch, pixels = {}, 0
+        batch[name] = path
+        pixels += more
+    if batch:
+        yield batch
+
+
+def read_photos(photos: Mapping[str, Path]) -> tuple[dict[str, NDArray[np.uint8]], dict[str, str]]:
+    """The photos that can be read, and for each of the others why it cannot, both by name."""
+
+    def read(path: Path) -> NDArray[np.uint8] | DataError:
+        try:
+            return read_image(path)
+        except DataError as error:
+            return error
+
+    with quiet_decoder():
+        results = list(in_threads(read, photos.values()))
+    images, errors = {}, {}
+    for name, result in zip(photos, results, strict=True):
+        if isinstance(result, DataError):
+            errors[name] = str(result)
+        else:
+            images[name] = result
+    return images, errors
+
+
+def claim_folder(folder: Path, overwrite: bool) -> Path:
+    """The folder for results, made where it is missing; one that holds something is refused."""
+    try:
+        if folder.exists() and not overwrite and any(folder.iterdir()):
+            raise RunFolderError(f"{folder}: not empty; choose another --out or allow it with --overwrite")
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunFolderError(f"{folder}: cannot be used as a folder: {error.strerror}") from None
+    return folder
+
+
+def write_boxes(
+    folder: Path,
+    found: BoxesByFile,
+    classes: Sequence[str],
+    settings: Mapping[str, Any],
+    unreadable: Mapping[str, str],
+) -> list[Path]:
+    """boxes.json, boxes.csv and boxes_coco.json of what was found; returns their paths.
+
+    settings: what the boxes were made with. unreadable: why, for each file that could not be read.
+    """
+    images = [
+        {
+            "file": name,
+            "width": width,
+            "height": height,
+            "boxes": [
+                {
+                    "class": one.name,
+                    "label": one.label,
+                    "score": one.score,
+                    "box": list(one.box),
+                    "no_foreground": one.empty,
+                }
+                for one in boxes
+            ],
+        }
+        for name, ((width, height), boxes) in found.items()
+    ]
+    failed = [{"file": name, "reason": reason} for name, reason in unreadable.items()]
+    record = {**settings, "box": "x0, y0, x1, y1 in pixels", "images": images, "unreadable": failed}
+    description = ", ".join(f"{key} {value}" for key, value in settings.items())
+    texts = {
+        "boxes.json": _json(record),
+        "boxes.csv": _csv(found),
+        "boxes_coco.json": _json(coco_dict(found, classes, description)),
+    }
+    for name, text in texts.items():
+        # A file name may hold bytes that are no UTF-8; they are kept as escapes.
+        (folder / name).write_text(text, encoding="utf-8", errors="backslashreplace")
+    return [folder / name for name in texts]
+
+
+def _csv(found: BoxesByFile) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+    for name, (size, boxes) in found.items():
+        for rank, one in enumerate(boxes, start=1):
+            box = (f"{v:.2f}" for v in one.box)
+            writer.writerow((name, rank, one.name, f"{one.score:.6f}", *box, *size, int(one.empty)))
+    return text.getvalue()
+
+
+def _json(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _free(name: str, taken: Mapping[str, Path]) -> str:
+    if name not in taken:
+        return name
+    suffix = Path(name).suffix
+    stem = name.removesuffix(suffix)
+    number = next(n for n in range(2, len(taken) + 3) if f"{stem}-{n}{suffix}" not in taken)
+    return f"{stem}-{number}{suffix}"

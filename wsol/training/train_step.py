@@ -1,0 +1,135 @@
+"""One optimizer step, cut at the point where nothing has changed yet: `backward`, look at it, `update`."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from wsol import config
+from wsol.data.dataset import Batch
+from wsol.errors import ConfigError
+from wsol.runs.ranks import Ranks
+from wsol.training.optimizer import make_optimizer
+
+if TYPE_CHECKING:
+    from wsol.models.localizer import Localizer
+
+SMALLEST_SCALE = 2.0**-14  # of the fp16 loss: below, after 30 halvings, overflow is not what is wrong
+PRECISIONS = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class TrainStep:
+    """A localizer with its optimizer, on its device, wrapped as the config asks.
+
+    The wrappers (DDP, torch.compile) are only called, never saved: the state is the localizer's own.
+    """
+
+    def __init__(self, localizer: Localizer, train: config.Train, ranks: Ranks) -> None:
+        if train.batch_size % (train.accumulate * ranks.world):
+            raise ConfigError(
+                f"train.batch_size {train.batch_size} cannot be split evenly over {ranks.world} processes "
+                f"with train.accumulate {train.accumulate} parts each"
+            )
+        if train.sync_bn:
+            if ranks.device.type != "cuda":
+                raise ConfigError("train.sync_bn: torch synchronizes batch norm on GPUs only")
+            localizer = nn.SyncBatchNorm.convert_sync_batchnorm(localizer)
+        self._format = torch.channels_last if train.channels_last else torch.contiguous_format
+        localizer.to(ranks.device).to(memory_format=self._format)
+        self.localizer = localizer
+        self.optimizer = make_optimizer(localizer, train)
+        self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        self._train = train
+        self._device = ranks.device
+        self._precision = PRECISIONS[train.amp]
+        self._scaler = torch.amp.GradScaler(ranks.device.type, enabled=train.amp == "fp16")
+        model: nn.Module = torch.compile(localizer) if train.compile else localizer  # type: ignore[assignment]
+        if ranks.world > 1:
+            devices = [ranks.device] if ranks.device.type == "cuda" else None
+            model = DistributedDataParallel(model, device_ids=devices)
+        self._model = model
+
+    def set_rate(self, rate: float) -> None:
+        """The base learning rate of the next update; every group has its multiple of it."""
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * group["multiplier"]
+
+    def backward(self, batch: Batch) -> dict[str, float]:
+        """Forward and backward in `accumulate` parts. Returns sums over the images; no weight has changed.
+
+        Every part is weighted by its share of the batch, so the gradient is that of the batch's mean loss.
+        """
+        self.optimizer.zero_grad(set_to_none=True)
+        figures: dict[str, float] = {}
+        size = len(batch.labels)
+        parts = self._train.accumulate
+        chunks = zip(batch.images.split(size // parts), batch.labels.split(size // parts), strict=True)
+        for number, (images, labels) in enumerate(chunks, start=1):
+            images = images.to(self._device, non_blocking=True).contiguous(memory_format=self._format)
+            labels = labels.to(self._device, non_blocking=True)
+            with self._sync(number == parts):
+                with torch.autocast(self._device.type, self._precision, enabled=self._precision is not None):
+                    output = self._model(images, labels)
+                    terms = self.localizer.loss(output, labels)
+                    loss = torch.stack(list(terms.values())).sum()
+                self._scaler.scale(loss * (len(labels) / size)).backward()
+            for name, value in self._figures(output.logits, labels, loss, terms).items():
+                figures[name] = figures.get(name, 0.0) + value * len(labels)
+        figures["images"] = size
+        return figures
+
+    def gradient_norm(self) -> float:
+        """The norm of the whole gradient, over all ranks; clipped where the config says so."""
+        self._scaler.unscale_(self.optimizer)
+        gradients = [p.grad for p in self._parameters if p.grad is not None]
+        norm = torch.nn.utils.get_total_norm(gradients)
+        if self._train.clip_norm is not None:
+            torch.nn.utils.clip_grads_with_norm_(self._parameters, self._train.clip_norm, norm)
+        return norm.item()
+
+    @property
+    def skips_overflow(self) -> bool:
+        """Whether an infinite gradient is a matter of fp16's scale, for the scaler to mend."""
+        return self._scaler.is_enabled() and self._scaler.get_scale() > SMALLEST_SCALE
+
+    def update(self) -> None:
+        """Change the weights. After `gradient_norm`."""
+        self._scaler.step(self.optimizer)
+        self._scaler.update()
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "model": self.localizer.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "scaler": self._scaler.state_dict(),
+        }
+
+    def load_optimizer(self, state: dict[str, Any]) -> None:
+        self.optimizer.load_state_dict(state["optimizer"])
+        if state["scaler"]:
+            self._scaler.load_state_dict(state["scaler"])
+
+    def _sync(self, last: bool) -> AbstractContextManager[None]:
+        """Ranks exchange gradients once in a step, in the backward pass of its last part."""
+        if isinstance(self._model, DistributedDataParallel) and not last:
+            return self._model.no_sync()
+        return nullcontext()
+
+    @torch.no_grad()
+    def _figures(
+        self, logits: Tensor, labels: Tensor, loss: Tensor, terms: dict[str, Tensor]
+    ) -> dict[str, float]:
+        """Means over a part: the loss and its terms, the accuracy, how much the attention masks vary."""
+        values = {"loss": loss, "accuracy": (logits.argmax(1) == labels).double().mean()}
+        if len(terms) > 1:
+            values |= {f"loss_{name}": term for name, term in terms.items()}
+        deviations = [mask.double().std(dim=1).mean() for mask in self.localizer.masks() if mask.shape[1] > 1]
+        if deviations:
+            values["mask_std"] = torch.stack(deviations).mean()
+        # One transfer for all of them: on a GPU each would wait for the device.
+        numbers = torch.stack([v.double() for v in values.values()]).tolist()
+        return dict(zip(values, numbers, strict=True))
