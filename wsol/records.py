@@ -64,7 +64,7 @@ class Sample:
     boxes: tuple[Box, ...]
     split: str
     size: tuple[int, int] | None = None
-    mask_path: Path | None = None
+    segmentation_path: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -61,21 +61,39 @@ class Registry:
         kind: what the components are called in messages, e.g. ``"backbone"``.
         homes: the modules that register components of this kind when imported.
         supplied: parameters that the builder passes and a config may not.
+        required: methods that a registered class must have, with a body of their own.
     """
 
-    def __init__(self, kind: str, homes: tuple[str, ...], supplied: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        kind: str,
+        homes: tuple[str, ...],
+        supplied: tuple[str, ...] = (),
+        required: tuple[str, ...] = (),
+    ) -> None:
         self.kind = kind
         self._homes = homes
         self._supplied = frozenset(supplied)
+        self._required = required
         self._entries: dict[str, Entry] = {}
         self._imported = False
 
     def register(self, name: str, summary: str) -> Callable[[T], T]:
-        """Decorator that makes a component known under `name`; a second one of that name raises."""
+        """Decorator that makes a component known under `name`.
+
+        Raises ValueError where the name is taken, or where a class lacks a method of its kind.
+        """
 
         def add(factory: T) -> T:
             if name in self._entries:
-                raise ValueError(f"{self.kind} {name!r} is registered twice")
+                raise ValueError(f"the {self.kind} name {name!r} is taken")
+            if inspect.isclass(factory):
+                abstract = getattr(factory, "__abstractmethods__", frozenset())
+                lacks = [
+                    m for m in self._required if m in abstract or not callable(getattr(factory, m, None))
+                ]
+                if lacks:
+                    raise ValueError(f"{self.kind} {name!r} lacks the method {', '.join(lacks)}")
             self._entries[name] = Entry(name, summary, factory)
             return factory
 

@@ -188,7 +188,7 @@ class Maps:
     def size(self, row: int) -> tuple[int, int]:
         return self.one_size
 
-    def mask_path(self, row: int) -> Path | None:
+    def segmentation_path(self, row: int) -> Path | None:
         return None
 
     def unreadable(self, row: int) -> bool:

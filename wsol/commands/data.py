@@ -190,7 +190,7 @@ def describe(index: DataIndex) -> list[str]:
             f"boxes          {len(shares):,}; they cover {middle:.0%} of the image in the median, "
             f"from {low:.0%} to {high:.0%} in nine of ten"
         )
-    masks = sum(s.mask_path is not None for s in index.samples)
+    masks = sum(s.segmentation_path is not None for s in index.samples)
     if masks:
         lines.append(f"masks          {masks:,}")
     if index.hierarchy is not None:

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from wsol.data.cub import read_cub
 from wsol.data.faults import Faults
 from wsol.data.folder import read_folder
-from wsol.data.image import ImageFacts, in_threads, inspect_image, read_mask
+from wsol.data.image import ImageFacts, in_threads, inspect_image, read_segmentation
 from wsol.errors import DataError
 from wsol.records import DataIndex, Sample
 
@@ -67,11 +67,11 @@ def _inspect(samples: Sequence[Sample], faults: Faults) -> dict[Sample, ImageFac
     def look(sample: Sample) -> ImageFacts | DataError:
         try:
             facts = inspect_image(sample.path)
-            if sample.mask_path is not None:
-                height, width = read_mask(sample.mask_path).shape
+            if sample.segmentation_path is not None:
+                height, width = read_segmentation(sample.segmentation_path).shape
                 if (width, height) != facts.size:
                     reason = f"mask of {width} x {height} for an image of {facts.size[0]} x {facts.size[1]}"
-                    return DataError.at(sample.mask_path, None, reason)
+                    return DataError.at(sample.segmentation_path, None, reason)
             return facts
         except DataError as error:
             return error

@@ -95,7 +95,7 @@ def read_cub(
     label_of = {class_id: label for label, class_id in enumerate(chosen)}
     ids = [i for i in images if i in labels and i in boxes and i in splits and labels[i].value in label_of]
     paths = [root / "images" / images[i].value for i in ids]
-    masks = _mask_folder(root)
+    masks = _segmentation_folder(root)
     samples = []
     for i, path, size in zip(ids, paths, image_sizes(paths), strict=True):
         box = fit_box(boxes[i].value, size, root / "bounding_boxes.txt", boxes[i].line, faults)
@@ -111,7 +111,7 @@ def read_cub(
                 boxes=(box,),
                 split=splits[i].value,
                 size=size,
-                mask_path=mask if mask and mask.is_file() else None,
+                segmentation_path=mask if mask and mask.is_file() else None,
             )
         )
     class_names = tuple(names[i].value for i in chosen)
@@ -246,7 +246,7 @@ def _refuse_twins(
             faults.report(root / "images.txt", row.line, reason)
 
 
-def _mask_folder(root: Path) -> Path | None:
+def _segmentation_folder(root: Path) -> Path | None:
     """CUB's segmentations come in an archive of their own, unpacked into the data set or beside it."""
     for folder in (root / "segmentations", root.resolve().parent / "segmentations"):
         if folder.is_dir():

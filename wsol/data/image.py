@@ -70,7 +70,7 @@ def read_image(path: Path | str, at_least: int | None = None) -> np.ndarray:
         raise DataError.at(path, None, _cause(path, error)) from None
 
 
-def read_mask(path: Path | str) -> np.ndarray:
+def read_segmentation(path: Path | str) -> np.ndarray:
     """A segmentation mask as (height, width) uint8, 0 for background: the brightest channel of the image."""
     red, green, blue = np.moveaxis(read_image(path), 2, 0)
     return np.maximum(np.maximum(red, green), blue)

@@ -66,7 +66,7 @@ class Header:
     classes: tuple[str, ...]
     names: tuple[str, ...]
     boxes: tuple[tuple[tuple[float, float, float, float], ...], ...]
-    mask_paths: tuple[str | None, ...]
+    segmentation_paths: tuple[str | None, ...]
     origin: str = ""  # the checkpoint, in words
     format: int = FORMAT
 
@@ -82,7 +82,9 @@ class Header:
             classes=index.classes,
             names=tuple(s.name for s in samples),
             boxes=tuple(tuple(tuple(map(float, b)) for b in s.boxes) for s in samples),  # type: ignore[misc]
-            mask_paths=tuple(str(s.mask_path) if s.mask_path else None for s in samples),
+            segmentation_paths=tuple(
+                str(s.segmentation_path) if s.segmentation_path else None for s in samples
+            ),
             origin=origin,
         )
 
@@ -242,8 +244,8 @@ class Predictions:
         width, height = self.sizes[row].tolist()
         return width, height
 
-    def mask_path(self, row: int) -> Path | None:
-        path = self.header.mask_paths[row]
+    def segmentation_path(self, row: int) -> Path | None:
+        path = self.header.segmentation_paths[row]
         return Path(path) if path else None
 
     def unreadable(self, row: int) -> bool:

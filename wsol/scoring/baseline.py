@@ -59,7 +59,7 @@ class CentreMaps:
     def size(self, row: int) -> tuple[int, int]:
         return self._source.size(row)
 
-    def mask_path(self, row: int) -> Path | None:
+    def segmentation_path(self, row: int) -> Path | None:
         return None  # the baseline is one of boxes
 
     def unreadable(self, row: int) -> bool:

@@ -101,7 +101,7 @@ class ImageScorer:
             best = np.where(empty, overlap, _best_by_level(contours, len(boxes), truths, protocol))
         return Found(boxes[at], empty[at], overlap[at], best[at])
 
-    def pixels(self, protocol: Protocol, mask_path: Path) -> PixelCounts:
+    def pixels(self, protocol: Protocol, segmentation_path: Path) -> PixelCounts:
         """The scores of the protocol's map on and off the object that the mask shows.
 
         Counted in the square that the network sees, whatever the frame of the boxes: so every image has the
@@ -110,7 +110,7 @@ class ImageScorer:
         key = (protocol.recipe, protocol.flat_is_empty)
         if key not in self._pixels:
             if self._regions is None:
-                self._regions = read_regions(mask_path, self._view)
+                self._regions = read_regions(segmentation_path, self._view)
             square = (self._view.side, self._view.side)
             self._pixels[key] = count_pixels(self._score_map(protocol, square), self._regions)
         return self._pixels[key]

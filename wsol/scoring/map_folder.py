@@ -62,8 +62,8 @@ class MapFolder:
     def size(self, row: int) -> tuple[int, int]:
         return self.samples[row].size or (0, 0)
 
-    def mask_path(self, row: int) -> Path | None:
-        return self.samples[row].mask_path
+    def segmentation_path(self, row: int) -> Path | None:
+        return self.samples[row].segmentation_path
 
     def unreadable(self, row: int) -> bool:
         return self.samples[row].size is None

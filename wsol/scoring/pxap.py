@@ -20,7 +20,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from wsol.data.image import read_mask
+from wsol.data.image import read_segmentation
 from wsol.data.transforms import View
 from wsol.localization.boxes import cut
 from wsol.localization.maps import FloatMap
@@ -48,10 +48,10 @@ class PixelCounts:
         return float((precision * np.diff(true / true[-1], prepend=0)).sum())
 
 
-def read_regions(mask_path: Path, view: View) -> NDArray[np.uint8]:
+def read_regions(segmentation_path: Path, view: View) -> NDArray[np.uint8]:
     """(side, side) in the network's square: 1 on the object, 0 off it, 2 where ignored."""
-    regions = _read_marked(mask_path, view)
-    ignore_path = mask_path.with_name(f"{mask_path.stem}_ignore.png")
+    regions = _read_marked(segmentation_path, view)
+    ignore_path = segmentation_path.with_name(f"{segmentation_path.stem}_ignore.png")
     if ignore_path.is_file():
         regions = np.maximum(regions, 2 * (_read_marked(ignore_path, view) > regions).view(np.uint8))
     return regions
@@ -67,7 +67,7 @@ def count_pixels(score_map: FloatMap, regions: NDArray[np.uint8]) -> PixelCounts
 
 def _read_marked(path: Path, view: View) -> NDArray[np.uint8]:
     """(side, side): 1 where the drawing is brighter than half of its maximum."""
-    values = read_mask(path)
+    values = read_segmentation(path)
     marked = (values > values.max() / 2).astype(np.uint8)
     marked = cv2.resize(marked, (view.resized, view.resized), interpolation=cv2.INTER_NEAREST)
     inside = slice(view.margin, view.margin + view.side)

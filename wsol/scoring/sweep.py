@@ -47,7 +47,7 @@ class MapSource(Protocol):
     def raw_map(self, row: int) -> FloatMap: ...
     def truths(self, row: int) -> NDArray[np.float64]: ...
     def size(self, row: int) -> tuple[int, int]: ...
-    def mask_path(self, row: int) -> Path | None: ...
+    def segmentation_path(self, row: int) -> Path | None: ...
     def unreadable(self, row: int) -> bool: ...
 
 
@@ -161,7 +161,7 @@ def _count_block(source: MapSource, protocols: tuple[named.Protocol, ...], rows:
     totals = {p.name: Hits(len(rows), np.zeros((7, len(p.thresholds)), dtype=np.int64)) for p in protocols}
     for i, scorer in _scorers(source, rows):
         row = rows[i]
-        mask_path = source.mask_path(row)
+        segmentation_path = source.segmentation_path(row)
         rank = TOP5 if ranks is None else int(ranks[row])
         for p in ordered:
             found = scorer.find(p, p.thresholds)
@@ -178,7 +178,7 @@ def _count_block(source: MapSource, protocols: tuple[named.Protocol, ...], rows:
                         *(passes(found.best, least, p.strict_known) for least in named.IOU_LEVELS),
                     ]
                 ),
-                None if mask_path is None else scorer.pixels(p, mask_path),
+                None if segmentation_path is None else scorer.pixels(p, segmentation_path),
             )
     return totals
 

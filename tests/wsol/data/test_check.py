@@ -99,9 +99,9 @@ def test_the_same_content_in_training_and_test_is_a_fault(root: Path) -> None:
     shutil.copy(train.path, test.path)
     shutil.copy(train.path, other.path)
     for sample in (test, other):
-        assert sample.mask_path is not None
-        assert train.mask_path is not None
-        shutil.copy(train.mask_path, sample.mask_path)
+        assert sample.segmentation_path is not None
+        assert train.segmentation_path is not None
+        shutil.copy(train.segmentation_path, sample.segmentation_path)
     report = check_dataset(root)
     copies = [f for f in report.faults if "the same image" in f]
     assert copies == [
@@ -112,13 +112,13 @@ def test_the_same_content_in_training_and_test_is_a_fault(root: Path) -> None:
 
 def test_masks_are_read_too(root: Path) -> None:
     first, second = load_cub(root).samples[:2]
-    assert first.mask_path is not None
-    assert second.mask_path is not None
-    first.mask_path.write_bytes(b"")
-    Image.new("L", (3, 5)).save(second.mask_path)
+    assert first.segmentation_path is not None
+    assert second.segmentation_path is not None
+    first.segmentation_path.write_bytes(b"")
+    Image.new("L", (3, 5)).save(second.segmentation_path)
     faults = check_dataset(root).faults
-    assert faults[0] == f"{first.mask_path}: empty file"
-    assert faults[1].startswith(f"{second.mask_path}: mask of 3 x 5 for an image of")
+    assert faults[0] == f"{first.segmentation_path}: empty file"
+    assert faults[1].startswith(f"{second.segmentation_path}: mask of 3 x 5 for an image of")
 
 
 def test_clipped_boxes_and_empty_classes_are_noted(root: Path) -> None:

@@ -37,8 +37,8 @@ def test_everything_is_read(root: Path) -> None:
         assert sample.name.startswith(index.classes[sample.label])
         assert sample.size is not None
         assert max(sample.size) == 48
-        assert sample.mask_path is not None
-        assert sample.mask_path.is_file()
+        assert sample.segmentation_path is not None
+        assert sample.segmentation_path.is_file()
     rows = [line.split() for line in (root / "bounding_boxes.txt").read_text().splitlines()]
     _, x, y, w, h = map(float, rows[7])
     assert index.samples[7].boxes == (Box(x, y, x + w, y + h),)
@@ -136,11 +136,11 @@ def test_masks_may_lie_beside_the_data_set(root: Path) -> None:
     before = load_cub(root)
     shutil.move(root / "segmentations", root.parent / "segmentations")
     after = load_cub(root)
-    assert after.samples[0].mask_path == root.parent / "segmentations" / before.samples[0].name.replace(
-        ".jpg", ".png"
-    )
+    assert after.samples[0].segmentation_path == root.parent / "segmentations" / before.samples[
+        0
+    ].name.replace(".jpg", ".png")
     shutil.rmtree(root.parent / "segmentations")
-    assert load_cub(root).samples[0].mask_path is None
+    assert load_cub(root).samples[0].segmentation_path is None
 
 
 def test_a_missing_folder_says_what_to_do(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from wsol.data.image import SUFFIXES, image_size, image_sizes, inspect_image, read_image, read_mask
+from wsol.data.image import SUFFIXES, image_size, image_sizes, inspect_image, read_image, read_segmentation
 from wsol.errors import DataError
 
 RAMP = np.tile(np.arange(0, 240, 5, dtype=np.uint8), (32, 1))  # (32, 48): 0 to 235 from left to right
@@ -44,7 +44,7 @@ def test_grey_becomes_three_equal_channels(tmp_path: Path) -> None:
     path = tmp_path / "grey.png"
     Image.fromarray(RAMP).save(path)
     np.testing.assert_array_equal(read_image(path), np.repeat(RAMP[..., None], 3, axis=2))
-    np.testing.assert_array_equal(read_mask(path), RAMP)
+    np.testing.assert_array_equal(read_segmentation(path), RAMP)
     assert inspect_image(path).oddities == ("grey",)
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from skimage.measure import label, regionprops
-from wsol.localization import boxes
 
+from wsol.localization import boxes
 from wsol.localization.boxes import (
     contour_boxes,
     cut,
