@@ -52,7 +52,7 @@ def test_family_without_member_is_unknown(registry: Registry) -> None:
 
 
 def test_duplicate_registration_raises(registry: Registry) -> None:
-    with pytest.raises(ValueError, match="'circle' is is taken"):
+    with pytest.raises(ValueError, match="'circle' is taken"):
         registry.register("circle", "again")(lambda: None)
 
 
