@@ -181,6 +181,9 @@ class Eval:
 
 @dataclass(frozen=True)
 class Config:
+    """All of a run. plugins: modules that register what the rest names; see `wsol.plugins`."""
+
+    plugins: tuple[str, ...] = ()
     data: Data = Data()
     model: Model = Model()
     train: Train = Train()

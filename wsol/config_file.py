@@ -24,29 +24,56 @@ import yaml
 from wsol.config import Component, Config
 from wsol.config_types import convert, shown
 from wsol.errors import ConfigError
+from wsol.plugins import load_installed, load_plugins
 from wsol.registry import Registry, suggest
-from wsol.yamlfile import KeyPath, Located, parse_override, read_yaml
+from wsol.yamlfile import KeyPath, Located, Place, parse_override, read_yaml
 
 D = TypeVar("D")
 
 
-def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
-    """The config in a YAML file with `--set` overrides on top, checked whole before anything else runs."""
+def load_config(
+    path: Path | str, overrides: Sequence[str] = (), set: Mapping[str, Any] | None = None
+) -> Config:
+    """The config in a YAML file, checked whole before anything else runs.
+
+    overrides: texts `a.b=c` as `--set` takes them, c read as YAML. set: values by their dotted key, taken as
+    they are: `{"data.root": "birds #3"}`. Both go on top of the file, `set` last.
+    """
     located = _read_extended(Path(path), ())
     for text in overrides:
         keys, value = parse_override(text)
-        nested: Any = value
-        for key in reversed(keys):
-            nested = {key: nested}
-        around = [keys[:i] for i in range(1, len(keys)) if keys[:i] not in located.places]
-        places = dict.fromkeys((*around, keys), f"--set {text}")
-        located = _merge(located, Located(nested, places))
-    return _build(Config, located, ())
+        located = _override(located, keys, value, f"--set {text}")
+    return _finish(_override_all(located, set or {}))
 
 
-def config_from_dict(values: Mapping[str, Any]) -> Config:
+def config_from_dict(values: Mapping[str, Any], set: Mapping[str, Any] | None = None) -> Config:
     """A config from nested plain values, checked like a file."""
-    return _build(Config, Located(dict(values)), ())
+    return _finish(_override_all(Located(dict(values)), set or {}))
+
+
+def _override_all(located: Located, values: Mapping[str, Any]) -> Located:
+    for key, value in values.items():
+        plain = str(value) if isinstance(value, Path) else value
+        located = _override(located, tuple(key.split(".")), plain, f"{key}={shown(plain)}")
+    return located
+
+
+def _override(located: Located, keys: KeyPath, value: Any, words: str) -> Located:
+    nested: Any = value
+    for key in reversed(keys):
+        nested = {key: nested}
+    around = [keys[:i] for i in range(1, len(keys)) if keys[:i] not in located.places]
+    return _merge(located, Located(nested, dict.fromkeys((*around, keys), Place(words))))
+
+
+def _finish(located: Located) -> Config:
+    """The config of the merged values. Plugins come first: the rest may name what they register."""
+    load_installed()
+    if "plugins" in located.value:
+        place = located.place(("plugins",))
+        names = convert(located.value["plugins"], tuple[str, ...], f"{place}: plugins")
+        load_plugins(names, [place.folder] if place.folder else [])
+    return _build(Config, located, ())
 
 
 def config_to_dict(config: Any) -> dict[str, Any]:
@@ -152,7 +179,9 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
     instance = cls(**settings)
     for key, reason in getattr(instance, "problems", tuple)():
         here = (*path, key)
-        raise ConfigError(f"{located.place(here)}: {'.'.join(here)}: {reason}")
+        # Two values may not fit each other: the one that came on top of the file is to blame.
+        place = located.override_in(path) or located.place(here)
+        raise ConfigError(f"{place}: {'.'.join(here)}: {reason}")
     return instance
 
 
@@ -172,10 +201,17 @@ def _options(
         if key not in takes:
             hint = suggest(key, {*takes, *shared})
             raise ConfigError(f"{where}: {registry.kind} {name!r} takes no option {key!r}{hint}")
-        options[key] = convert(value, takes[key].annotation, where)
+        options[key] = _beside_config(convert(value, takes[key].annotation, where), located.place(here))
     missing = [o.name for o in takes.values() if o.required and o.name not in options]
     if missing:
         raise ConfigError(
             f"{located.place(path)}: {'.'.join(path)}: {registry.kind} {name!r} needs {', '.join(missing)}"
         )
     return options
+
+
+def _beside_config(value: Any, place: Place) -> Any:
+    """A path of a component's own, such as a file of annotations, is looked for beside the config first."""
+    if isinstance(value, Path) and place.folder is not None and (place.folder / value).exists():
+        return (place.folder / value).resolve()
+    return value

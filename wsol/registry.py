@@ -107,6 +107,10 @@ class Registry:
                 importlib.import_module(home)
         return self._entries
 
+    def restore(self, entries: Mapping[str, Entry]) -> None:
+        """Forget what was registered since `entries` was read: a plugin that fails leaves nothing behind."""
+        self._entries = dict(entries)
+
     def get(self, name: str) -> Callable[..., Any]:
         """The factory of `name`; an unknown name raises ConfigError with the near ones."""
         entries = self.entries()
@@ -149,6 +153,7 @@ DATASETS = Registry(
 )
 SCHEDULES = Registry("schedule", ("wsol.training.schedules",), supplied=("total",))
 PROTOCOLS = Registry("protocol", ("wsol.scoring.protocols",))
+METRICS = Registry("metric", ("wsol.scoring.metrics",))
 
 REGISTRIES: dict[str, Registry] = {
     "backbones": BACKBONES,
@@ -158,4 +163,5 @@ REGISTRIES: dict[str, Registry] = {
     "datasets": DATASETS,
     "schedules": SCHEDULES,
     "protocols": PROTOCOLS,
+    "metrics": METRICS,
 }

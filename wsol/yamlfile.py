@@ -17,18 +17,41 @@ from wsol.errors import ConfigError
 KeyPath = tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a value was given: `file:line`, or the words of `--set`. folder: of the file, if it is one."""
+
+    text: str
+    folder: Path | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def in_file(cls, path: Path, line: int) -> Place:
+        return cls(f"{path}:{line}", path.parent)
+
+
+UNKNOWN = Place("config")
+
+
 @dataclass
 class Located:
-    """Nested plain values (`value`) and the place each key was given (`places`): 'file:line' or '--set'."""
+    """Nested plain values (`value`) and the place where each key was given (`places`)."""
 
     value: dict[str, Any]
-    places: dict[KeyPath, str] = field(default_factory=dict)
+    places: dict[KeyPath, Place] = field(default_factory=dict)
 
-    def place(self, path: KeyPath) -> str:
+    def place(self, path: KeyPath) -> Place:
         """Where the value at `path` was given: its own place, or that of the nearest key above it."""
         while path and path not in self.places:
             path = path[:-1]
-        return self.places.get(path, "config")
+        return self.places.get(path, UNKNOWN)
+
+    def override_in(self, path: KeyPath) -> Place | None:
+        """The last override of a value in the section `path`, if there is one."""
+        given = [p for keys, p in self.places.items() if keys[: len(path)] == path and p.folder is None]
+        return given[-1] if given else None
 
 
 def read_yaml(path: Path) -> Located:
@@ -45,11 +68,11 @@ def read_yaml(path: Path) -> Located:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
-            return Located({}, {(): f"{path}:1"})
+            return Located({}, {(): Place.in_file(path, 1)})
         if not isinstance(node, yaml.MappingNode):
             raise ConfigError(f"{path}:1: a config is a mapping of keys to values")
-        located = Located({}, {(): f"{path}:1"})
-        located.value = _mapping(loader, node, (), str(path), located.places)
+        located = Located({}, {(): Place.in_file(path, 1)})
+        located.value = _mapping(loader, node, (), path, located.places)
         return located
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -75,7 +98,7 @@ def parse_override(text: str) -> tuple[KeyPath, Any]:
 
 
 def _mapping(
-    loader: yaml.SafeLoader, node: yaml.MappingNode, path: KeyPath, file: str, places: dict[KeyPath, str]
+    loader: yaml.SafeLoader, node: yaml.MappingNode, path: KeyPath, file: Path, places: dict[KeyPath, Place]
 ) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key_node, value_node in node.value:
@@ -86,7 +109,7 @@ def _mapping(
         if key in result:
             raise ConfigError(f"{file}:{line}: the key {key!r} is given twice")
         here = (*path, key)
-        places[here] = f"{file}:{line}"
+        places[here] = Place.in_file(file, line)
         if isinstance(value_node, yaml.MappingNode) and value_node.tag == "tag:yaml.org,2002:map":
             result[key] = _mapping(loader, value_node, here, file, places)
         else:

@@ -1,7 +1,8 @@
-"""What was found in a photo: records that the writers, the overlays and the Python interface share."""
+"""What was found in a photo: records that box files, overlays and the Python interface share."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -15,8 +16,8 @@ from wsol.records import Box
 
 
 @dataclass(frozen=True)
-class Found:
-    """One class and where it is: the probability of the class and the box, in pixels of the original image.
+class Finding:
+    """One class and where it is: its label and name, its probability, its box in pixels of the original image.
 
     `empty` says that the map had no foreground, so that the box is the protocol's stand-in for it.
     """
@@ -32,11 +33,12 @@ class Found:
 class Localization:
     """The classes asked for in one photo, best first, with the heat of the first of them.
 
-    heat: (h, w) in [0, 1], over the part `region` of the image.
+    heat: (h, w) in [0, 1], over the part `region` of the image: the map that was cut. In a notebook it shows
+    itself as a picture.
     """
 
     image: NDArray[np.uint8] = field(repr=False)
-    found: Sequence[Found]
+    found: Sequence[Finding]
     heat: NDArray[np.floating] = field(repr=False)
     region: Box = field(repr=False)
 
@@ -46,26 +48,32 @@ class Localization:
         return self.image.shape[1], self.image.shape[0]
 
     @property
-    def best(self) -> Found:
+    def best(self) -> Finding:
         return self.found[0]
 
     @property
     def box(self) -> Box:
         """The box of the best class."""
-        return self.found[0].box
+        return self.best.box
 
     @property
-    def label(self) -> str:
+    def label(self) -> int:
+        """The label of the best class."""
+        return self.best.label
+
+    @property
+    def name(self) -> str:
         """The name of the best class."""
-        return self.found[0].name
+        return self.best.name
 
     @property
     def score(self) -> float:
-        return self.found[0].score
+        """The probability of the best class."""
+        return self.best.score
 
     def overlay(self, largest: int = MAX_SIDE) -> Image.Image:
         """The photo with the heat, the box of the best class, and what the other classes score."""
-        best = self.found[0]
+        best = self.best
         text = f"{display_name(best.name)} {best.score:.2f}" + (" · no foreground" if best.empty else "")
         return draw_overlay(
             self.image,
@@ -77,3 +85,8 @@ class Localization:
             largest=largest,
             heat_region=self.region,
         )
+
+    def _repr_png_(self) -> bytes:
+        file = io.BytesIO()
+        self.overlay().save(file, "PNG")
+        return file.getvalue()

@@ -2,7 +2,7 @@
 
 A folder of plain arrays, one row for each image in the order of the data set::
 
-    meta.json       names, classes, view, sides, data digest, truth boxes, masks, what was left unreadable
+    meta.json       names, files, classes, view, data digest, checkpoint digest, truth boxes, segmentations
     labels.npy      int64   (N,)
     sizes.npy       int32   (N, 2)        width, height of the original; 0 where it is unknown
     flags.npy       uint8   (N,)          see `Flag`
@@ -11,14 +11,17 @@ A folder of plain arrays, one row for each image in the order of the data set::
     masks.npy       float32 (N, C)        attention masks, only where the model has some
 
 The arrays are mapped into memory, never read whole, so memory does not grow with the number of images.
-Several processes may write one folder: each writes the rows that it computed, no row twice. The folder
-carries the suffix `.partial` until every row is there.
+Several processes may write one folder: each writes the rows that it computed, no row twice. They write to a
+hidden folder of a name of its own until every row is there. Then the former predictions step aside and the
+new ones take their name; whoever reads in between finds the former ones.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -31,10 +34,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wsol.data.transforms import View, ViewKind
-from wsol.errors import DataError
+from wsol.errors import DataError, RunFolderError
 from wsol.records import DataIndex, Sample
 
-FORMAT = 1
+FORMAT = 2
+FORMER = ".former"  # what the folder is called for the moment of the swap
 
 
 class Flag(IntFlag):
@@ -55,7 +59,11 @@ FAULTS = {
 
 @dataclass(frozen=True)
 class Header:
-    """What holds for the whole folder. `boxes` are the truth boxes of each image, in original pixels."""
+    """What holds for the whole folder.
+
+    paths: the image files, relative to `root` where they lie below it. boxes: the truth boxes of each image,
+    in original pixels. origin: the checkpoint in words; checkpoint: its SHA-256 digest.
+    """
 
     data: str
     root: str
@@ -67,11 +75,21 @@ class Header:
     names: tuple[str, ...]
     boxes: tuple[tuple[tuple[float, float, float, float], ...], ...]
     segmentation_paths: tuple[str | None, ...]
-    origin: str = ""  # the checkpoint, in words
+    paths: tuple[str, ...] = ()  # predictions of format 1 have none
+    origin: str = ""
+    checkpoint: str = ""
     format: int = FORMAT
 
     @classmethod
-    def of(cls, index: DataIndex, samples: Sequence[Sample], split: str, view: View, origin: str) -> Header:
+    def of(
+        cls,
+        index: DataIndex,
+        samples: Sequence[Sample],
+        split: str,
+        view: View,
+        origin: str = "",
+        checkpoint: str = "",
+    ) -> Header:
         return cls(
             data=index.name,
             root=str(index.root),
@@ -85,31 +103,48 @@ class Header:
             segmentation_paths=tuple(
                 str(s.segmentation_path) if s.segmentation_path else None for s in samples
             ),
+            paths=tuple(_below(s.path, index.root) for s in samples),
             origin=origin,
+            checkpoint=checkpoint,
         )
+
+    @classmethod
+    def from_json(cls, meta: dict[str, Any]) -> Header:
+        """What meta.json holds, also in the format before, which had no paths."""
+        if "mask_paths" in meta:
+            meta["segmentation_paths"] = meta.pop("mask_paths")
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in meta.items()})
+
+
+def _below(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
 class PredictionsWriter:
-    """Writes rows of one folder; every process that takes part makes one of its own.
+    """Writes rows of one folder; every process that takes part makes one of its own with the same `token`.
 
     The process that calls `start` removes what a former attempt left and writes what holds for all rows.
     After all processes have written theirs, the same one calls `finish`.
     """
 
-    def __init__(self, folder: Path, header: Header) -> None:
+    def __init__(self, folder: Path, header: Header, token: str = "") -> None:
         self.folder = folder
-        self.partial = folder.with_name(folder.name + ".partial")
         self.header = header
+        self.draft = folder.with_name(f".{folder.name}.{token or secrets.token_hex(4)}.partial")
         self._arrays: dict[str, NDArray[Any]] = {}
 
     def start(self, labels: Sequence[int], sizes: Sequence[tuple[int, int] | None]) -> None:
-        if self.partial.exists():
-            shutil.rmtree(self.partial)
-        self.partial.mkdir(parents=True)
-        (self.partial / "meta.json").write_text(json.dumps(asdict(self.header)))
-        np.save(self.partial / "labels.npy", np.asarray(labels, dtype=np.int64))
-        known = [size or (0, 0) for size in sizes]
-        np.save(self.partial / "sizes.npy", np.asarray(known, dtype=np.int32).reshape(-1, 2))
+        try:
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            for left in self.folder.parent.glob(f".{self.folder.name}.*.partial"):
+                shutil.rmtree(left)
+            self.draft.mkdir()
+            (self.draft / "meta.json").write_text(json.dumps(asdict(self.header)))
+            np.save(self.draft / "labels.npy", np.asarray(labels, dtype=np.int64))
+            known = [size or (0, 0) for size in sizes]
+            np.save(self.draft / "sizes.npy", np.asarray(known, dtype=np.int32).reshape(-1, 2))
+        except OSError as error:
+            raise self._failed(error) from None
 
     def write(
         self,
@@ -136,32 +171,51 @@ class PredictionsWriter:
     def finish(self) -> Predictions:
         """Make the folder visible under its own name; every row must be there."""
         num = len(self.header.names)
-        flags = self.partial / "flags.npy"
+        flags = self.draft / "flags.npy"
         missing = num - (np.count_nonzero(np.load(flags) & Flag.WRITTEN) if flags.exists() else 0)
         if missing:
-            raise DataError(f"{self.partial}: {missing} of {num} images were not predicted")
+            raise DataError(f"{self.draft}: {missing} of {num} images were not predicted")
+        former = self.folder.with_name(self.folder.name + FORMER)
         if self.folder.exists():
-            shutil.rmtree(self.folder)
-        self.partial.rename(self.folder)
+            shutil.rmtree(former, ignore_errors=True)
+            self.folder.rename(former)
+        self.draft.rename(self.folder)
+        shutil.rmtree(former, ignore_errors=True)
         return Predictions(self.folder)
 
     def _array(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
         if name not in self._arrays:
             shape = (len(self.header.names), *value.shape[1:])
-            self._arrays[name] = _shared_array(self.partial / f"{name}.npy", value.dtype, shape)
+            try:
+                self._arrays[name] = _shared_array(self.draft / f"{name}.npy", value.dtype, shape)
+            except OSError as error:
+                raise self._failed(error) from None
         return self._arrays[name]
+
+    def _failed(self, error: OSError) -> RunFolderError:
+        kept = "; the former predictions are intact" if self.folder.exists() else ""
+        return RunFolderError(f"{self.draft}: cannot be written: {error.strerror}{kept}")
 
 
 def _shared_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """A mapped .npy file that several processes may open at once, whoever comes first.
 
-    Nobody truncates what is there and all write the same header bytes, so no lock is needed.
+    Nobody truncates what is there and all write the same header bytes, so no lock is needed. Its room on the
+    disk is taken at once: a full disk is then an error here, and not a crash when the memory is written.
     """
     header = np.lib.format.header_data_from_array_1_0(np.empty((0,), dtype)) | {"shape": shape}
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o644), "r+b") as file:
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    with os.fdopen(os.open(path, flags, 0o644), "r+b") as file:
         np.lib.format.write_array_header_1_0(file, header)
+        file.flush()
         offset = file.tell()
-        file.truncate(offset + dtype.itemsize * int(np.prod(shape)))
+        length = offset + dtype.itemsize * int(np.prod(shape))
+        try:
+            os.posix_fallocate(file.fileno(), 0, length)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise
+            file.truncate(length)  # a file system that cannot take room in advance
     return np.memmap(path, dtype=dtype, mode="r+", offset=offset, shape=shape)
 
 
@@ -171,15 +225,19 @@ class Predictions:
     same_map = False
 
     def __init__(self, folder: Path) -> None:
-        self.folder = Path(folder)
+        self.folder = _visible(Path(folder))
         try:
             meta = json.loads((self.folder / "meta.json").read_text())
         except (OSError, ValueError):
             raise DataError(f"{self.folder}: no predictions here; run `wsol evaluate`") from None
-        if meta.get("format") != FORMAT:
-            raise DataError(f"{self.folder}: predictions of format {meta.get('format')}, expected {FORMAT}")
-        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in meta.items()}
-        self.header = Header(**values)
+        known = isinstance(meta, dict) and meta.get("format") in range(1, FORMAT + 1)
+        if not known:
+            found = meta.get("format") if isinstance(meta, dict) else None
+            raise DataError(f"{self.folder}: predictions of format {found}, expected up to {FORMAT}")
+        try:
+            self.header = Header.from_json(meta)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{self.folder}: damaged predictions ({error}); evaluate again") from None
         self.labels: NDArray[np.int64] = np.array(self._load("labels"))
         if len(self.labels) != len(self.header.names):
             raise DataError(f"{self.folder}: {len(self.labels)} rows for {len(self.header.names)} images")
@@ -223,6 +281,18 @@ class Predictions:
         return self._load("masks") if (self.folder / "masks.npy").is_file() else None
 
     @cached_property
+    def probabilities(self) -> NDArray[np.float32]:
+        """(N, C) softmax of the scores."""
+        logits = np.nan_to_num(np.asarray(self.scores, dtype=np.float64))
+        powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
+
+    @cached_property
+    def predicted(self) -> NDArray[np.int64]:
+        """(N,) the best class of each image, -1 where it could not be read."""
+        return np.where((self.flags & Flag.UNREADABLE) > 0, -1, self.scores.argmax(axis=1))
+
+    @cached_property
     def ranks(self) -> NDArray[np.int64]:
         """(N,) how many classes score higher than the true one; between equal scores the lower index leads.
 
@@ -243,6 +313,10 @@ class Predictions:
     def size(self, row: int) -> tuple[int, int]:
         width, height = self.sizes[row].tolist()
         return width, height
+
+    def image_path(self, row: int, root: Path | None = None) -> Path:
+        """The image file. root: where the data set lies now, if it was moved."""
+        return Path(root or self.header.root) / self.header.paths[row]
 
     def segmentation_path(self, row: int) -> Path | None:
         path = self.header.segmentation_paths[row]
@@ -272,6 +346,26 @@ class Predictions:
             return cast(NDArray[Any], np.load(path, mmap_mode="r"))
         except (OSError, ValueError, EOFError) as error:
             raise DataError(f"{path}: damaged predictions ({error}); run `wsol evaluate` again") from None
+
+
+class OtherClassMaps(Predictions):
+    """The images whose best class is not the true one, with the map of that class; the others are passed
+    over as if they could not be read."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OtherClassMaps, (self.folder,)
+
+    def raw_map(self, row: int) -> NDArray[np.float64]:
+        return self.maps[row, 1].astype(np.float64)
+
+    def unreadable(self, row: int) -> bool:
+        return bool(self.ranks[row] == 0) or super().unreadable(row)
+
+
+def _visible(folder: Path) -> Path:
+    """The folder, or the former predictions where a kill came in the middle of a swap."""
+    former = folder.with_name(folder.name + FORMER)
+    return former if not folder.exists() and former.is_dir() else folder
 
 
 def class_ranks(scores: NDArray[np.floating], labels: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -2,60 +2,46 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from wsol.data.dataset import make_eval_loader
 from wsol.data.transforms import View
+from wsol.localization.batch import look_at
 from wsol.localization.predictions import Header, Predictions, PredictionsWriter
-from wsol.records import DataIndex, Sample
+from wsol.records import Sample
+from wsol.runs.ranks import Ranks
 
 if TYPE_CHECKING:
     from wsol.models.localizer import Localizer
 
-T = TypeVar("T")
 
-
-class Team(Protocol):
-    """The processes that predict together, as `wsol.runs.ranks.Ranks` is one."""
-
-    @property
-    def rank(self) -> int: ...
-    @property
-    def world(self) -> int: ...
-    def on_main(self, act: Callable[[], T]) -> T: ...
-    def gather(self, value: T) -> list[T]: ...
-
-
-@torch.inference_mode()
 def predict(
     localizer: Localizer,
-    index: DataIndex,
     samples: Sequence[Sample],
     folder: Path,
-    view: View,
-    team: Team,
+    header: Header,
+    ranks: Ranks,
     *,
-    split: str,
     batch: int,
     workers: int,
-    origin: str = "",
 ) -> Predictions:
-    """Predictions of `samples` in `folder`, one forward pass each.
+    """Predictions of `samples` in `folder`, one forward pass each. `header` says what they are of.
 
-    The processes of the team take batches in turn and write their own rows: nothing is padded, and every
-    batch has the same company whoever computes it, so the numbers do not depend on how many there are.
+    The ranks take batches in turn and write their own rows: nothing is padded, and every batch holds the same
+    images whoever computes it, so the numbers do not depend on how many ranks there are.
     """
-    device = next(localizer.parameters()).device
-    writer = PredictionsWriter(folder, Header.of(index, samples, split, view, origin))
-    team.on_main(lambda: writer.start([s.label for s in samples], [s.size for s in samples]))
+    writer = PredictionsWriter(folder, header, ranks.on_main(lambda: secrets.token_hex(4)))
+    ranks.on_main(lambda: writer.start([s.label for s in samples], [s.size for s in samples]))
     loader: Any = make_eval_loader(
-        samples, view, batch=batch, workers=workers, rank=team.rank, world=team.world
+        samples, View(header.view, header.side), batch=batch, workers=workers, rank=ranks.rank, world=ranks.world
     )
     localizer.eval()
     bar = tqdm(
@@ -63,23 +49,14 @@ def predict(
     )
     with bar:
         for part in loader:
-            output = localizer(part.images.to(device, non_blocking=True))
-            labels = torch.stack([part.labels.to(device), output.logits.argmax(dim=1)], dim=1)
-            masks = class_masks(localizer, len(index.classes))
-            writer.write(
-                part.indices.numpy(),
-                output.logits.float().cpu().numpy(),
-                localizer.maps_for(output, labels).float().cpu().numpy(),
-                part.failed.numpy(),
-                None if masks is None else masks.float().cpu().numpy(),
-            )
-            bar.update(len(part.indices) * team.world)
-    team.gather(None)  # everyone has written
-    team.on_main(lambda: writer.finish() and None)
+
+            def true_and_best(logits: Tensor, labels: Tensor = part.labels) -> Tensor:
+                return torch.stack([labels.to(logits.device), logits.argmax(dim=1)], dim=1)
+
+            seen = look_at(localizer, part.images, true_and_best)
+            writer.write(part.indices.numpy(), seen.logits, seen.maps, part.failed.numpy(), seen.masks)
+            bar.update(len(part.indices) * ranks.world)
+    ranks.gather(None)  # everyone has written
+    ranks.on_main(lambda: writer.finish() and None)
     return Predictions(folder)
 
-
-def class_masks(localizer: Localizer, classes: int) -> torch.Tensor | None:
-    """The attention mask (N, C) over the class channels: the last of the masks that has C channels."""
-    masks = [m for m in localizer.masks() if m.shape[1] == classes]
-    return masks[-1] if masks else None

@@ -29,6 +29,9 @@ KINDS = (
     "wrong place",
 )
 
+UNREADABLE = "unreadable image"
+OUTCOMES = (*KINDS, UNREADABLE)  # what can become of an image
+
 SEVERAL, PART, MORE = 0.3, 0.5, 0.7
 
 

@@ -22,9 +22,8 @@ from wsol.localization.maps import FloatMap
 from wsol.scoring import protocols as named
 from wsol.scoring.blocks import over_rows
 from wsol.scoring.image import ImageScorer
+from wsol.scoring.judge import TOP5, Judge
 from wsol.scoring.pxap import PixelCounts
-
-TOP5 = 5
 
 
 class MapSource(Protocol):
@@ -109,16 +108,6 @@ class FoundBoxes:
         return int(np.flatnonzero(self.thresholds == threshold)[0])
 
 
-def passes(overlap: NDArray[np.float64], least: float, strict: bool) -> NDArray[np.bool_]:
-    """Whether an overlap counts as a hit."""
-    return overlap > least if strict else overlap >= least
-
-
-def own_overlap(protocol: named.Protocol, single: Any, best: Any) -> Any:
-    """The overlap that the protocol itself counts: that of its single box, or of the best contour."""
-    return best if protocol.box == "all contours" else single
-
-
 def count_hits(source: MapSource, protocols: Sequence[named.Protocol], workers: int = 1) -> dict[str, Hits]:
     """The hits at every threshold of each protocol's grid, by the protocol's name."""
     total: dict[str, Hits] = {}
@@ -157,29 +146,23 @@ def _scorers(source: MapSource, rows: range) -> Iterator[tuple[int, ImageScorer]
 def _count_block(source: MapSource, protocols: tuple[named.Protocol, ...], rows: range) -> dict[str, Hits]:
     ranks = source.ranks
     # Those that need areas come first: what they find will do for the others.
-    ordered = sorted(protocols, key=lambda p: p.single_box == "largest component")
-    totals = {p.name: Hits(len(rows), np.zeros((7, len(p.thresholds)), dtype=np.int64)) for p in protocols}
+    ordered = sorted(protocols, key=lambda p: p.extraction.single_box == "largest component")
+    totals = {p.name: Hits(len(rows), np.zeros((7, len(p.extraction.thresholds)), dtype=np.int64)) for p in protocols}
     for i, scorer in _scorers(source, rows):
         row = rows[i]
         segmentation_path = source.segmentation_path(row)
         rank = TOP5 if ranks is None else int(ranks[row])
         for p in ordered:
-            found = scorer.find(p, p.thresholds)
-            own = own_overlap(p, found.single, found.best)
-            top = passes(own, named.HIT, p.strict_top)
-            totals[p.name] += Hits(
-                0,
-                np.stack(
-                    [
-                        passes(own, named.HIT, p.strict_known),
-                        top & (rank < 1),
-                        top & (rank < TOP5),
-                        passes(found.single, named.HIT, p.strict_known),
-                        *(passes(found.best, least, p.strict_known) for least in named.IOU_LEVELS),
-                    ]
-                ),
-                None if segmentation_path is None else scorer.pixels(p, segmentation_path),
+            judge, found = Judge(p), scorer.find(p, p.extraction.thresholds)
+            rows_of_hits = (
+                judge.known(found),
+                judge.top(found, rank, 1),
+                judge.top(found, rank, TOP5),
+                judge.single(found),
+                *judge.contours(found),
             )
+            pixels = None if segmentation_path is None else scorer.pixels(p, segmentation_path)
+            totals[p.name] += Hits(0, np.stack(rows_of_hits), pixels)
     return totals
 
 

@@ -1,93 +1,60 @@
-"""Scores for people: tables of fixed width, and scores.json for programs."""
+"""Scores as rows of cells, for the terminal and for notebooks; labels come from the table of figures."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-KIND_WORDS = {"fixed": "fixed", "held_out": "held out", "oracle": "oracle"}
+from wsol.scoring.metrics import KINDS, headline_metrics, metrics
 
-FIGURES = {
-    "top1_loc": "top-1 loc",
-    "top5_loc": "top-5 loc",
-    "gt_known_loc": "GT-known",
-    "box_acc": "BoxAcc",
-    "box_acc_v2": "BoxAccV2",
-}
+if TYPE_CHECKING:
+    from wsol.scoring.scores import Scores
 
+Rows = list[list[str]]
 
-def text_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Rows of cells as aligned text, the first row as the head; the `left` first columns to the left."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-
-    def line(row: Sequence[str]) -> str:
-        cells = [
-            c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        return "  ".join(cells).rstrip()
-
-    return "\n".join([line(rows[0]), "  ".join("-" * w for w in widths), *map(line, rows[1:])])
+# Narrow: classification stands in a line of its own, and top-5 in the table of thresholds.
+LEFT_OUT = ("top5_loc", "top1_cls", "top5_cls")
 
 
 def percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def threshold_table(results: Mapping[str, Mapping[str, Any]]) -> str:
-    """One line for each protocol and kind of threshold; '*' marks the protocol's own kind."""
-    rows = [["protocol", "threshold", "at", *FIGURES.values()]]
-    for name, result in results.items():
-        for kind, at in result["at"].items():
-            own = "*" if kind == result["threshold_kind"] else " "
-            label = KIND_WORDS[kind] + own
-            rows.append([name, label, f"{at['threshold']:g}", *(percent(at.get(f)) for f in FIGURES)])
-    return text_table(rows, left=2)
-
-
-def summary_table(results: Mapping[str, Mapping[str, Any]]) -> str:
+def summary_rows(results: Mapping[str, Scores]) -> Rows:
     """One line for each protocol: headline and maxima with 95 % intervals, the centre-box baseline."""
-    rows = [
-        ["protocol", "top-1 loc", "GT-known", "MaxBoxAcc", "MaxBoxAccV2", "PxAP", "centre V1", "centre V2"]
-    ]
+    shown = [m for key, m in headline_metrics().items() if key not in LEFT_OUT]
+    rows = [["protocol", *(m.short for m in shown), "centre V1", "centre V2"]]
     for name, result in results.items():
-        centre = result["centre_box"]
-        rows.append(
-            [
-                name,
-                *(
-                    _with_interval(result, f)
-                    for f in ("top1_loc", "gt_known_loc", "max_box_acc", "max_box_acc_v2")
-                ),
-                percent(result.get("pxap")),
-                percent(centre["max_box_acc"]),
-                percent(centre["max_box_acc_v2"]),
-            ]
-        )
-    return text_table(rows)
+        centre = [percent(result.centre_box.get(key)) for key in ("max_box_acc", "max_box_acc_v2")]
+        rows.append([name, *(_with_interval(result, m.key) for m in shown), *centre])
+    return rows
 
 
-def error_table(results: Mapping[str, Mapping[str, Any]]) -> str:
+def threshold_rows(results: Mapping[str, Scores]) -> Rows:
+    """One line for each protocol and kind of threshold; '*' marks the protocol's own kind."""
+    shown = [m for m in metrics().values() if m.needs_threshold and m.per_image is not None]
+    rows = [["protocol", "threshold", "at", *(m.short for m in shown)]]
+    for name, result in results.items():
+        for kind, at in result.at.items():
+            label = KINDS[kind] + ("*" if kind == result.threshold_kind else " ")
+            cells = (percent(at.figures.get(m.key)) for m in shown)
+            rows.append([name, label, f"{at.threshold:g}", *cells])
+    return rows
+
+
+def error_rows(results: Mapping[str, Scores]) -> Rows:
     """How many images fall to each error kind, one line for each protocol."""
-    kinds = list(next(iter(results.values()))["errors"])
-    rows = [["protocol", *kinds]]
-    rows += [[name, *(str(r["errors"][k]) for k in kinds)] for name, r in results.items()]
-    return text_table(rows)
+    kinds = list(next(iter(results.values())).errors)
+    return [
+        ["protocol", *kinds],
+        *([name, *(str(r.errors[k]) for k in kinds)] for name, r in results.items()),
+    ]
 
 
-def _with_interval(result: Mapping[str, Any], figure: str) -> str:
+def _with_interval(result: Scores, figure: str) -> str:
     if figure not in result:
         return "-"
-    if figure not in result["intervals"]:
+    if figure not in result.intervals:
         return percent(result[figure])
-    low, high = result["intervals"][figure]
+    low, high = result.intervals[figure]
     return f"{result[figure]:.2f} [{low:.1f}, {high:.1f}]"
-
-
-def write_json(path: Path, record: Mapping[str, Any]) -> None:
-    """Whole or not at all: a file that is there is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    partial.replace(path)

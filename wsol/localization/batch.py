@@ -1,0 +1,47 @@
+"""One batch of images through a localizer: scores, and the maps of the classes that are asked for.
+
+Validation, evaluation and photos all come here, so they see the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+if TYPE_CHECKING:
+    from wsol.models.localizer import Localizer
+
+
+class LookedAt(NamedTuple):
+    """What a localizer says of N images, as arrays on the CPU.
+
+    logits: (N, C). labels: (N, K) the classes that were asked for. maps: (N, K, h, w) their raw maps.
+    masks: (N, C) the attention's mask over the classes, None where there is none.
+    """
+
+    logits: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    maps: NDArray[np.float32]
+    masks: NDArray[np.float32] | None
+
+
+@torch.inference_mode()
+def look_at(localizer: Localizer, images: Tensor, choose: Callable[[Tensor], Tensor]) -> LookedAt:
+    """One forward pass. images: uint8 (N, 3, S, S). choose: from logits (N, C) to labels (N, K)."""
+    device = localizer.mean.device
+    output = localizer(images.to(device, non_blocking=True))
+    labels = choose(output.logits)
+    maps = localizer.maps_for(output, labels)
+    # The mask over the class channels is the last one that has as many channels as there are classes.
+    masks = [m for m in localizer.masks() if m.shape[1] == output.logits.shape[1]]
+    return LookedAt(
+        output.logits.float().cpu().numpy(),
+        labels.cpu().numpy(),
+        maps.float().cpu().numpy(),
+        masks[-1].float().cpu().numpy() if masks else None,
+    )

@@ -1,0 +1,205 @@
+"""A run: a folder with everything that training, evaluation and pictures left in it, read by name and lazily."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wsol.config import Config
+from wsol.config_file import load_config
+from wsol.data.index import open_dataset
+from wsol.data.record import DataRecord
+from wsol.data.transforms import ViewKind
+from wsol.errors import DataError, RunFolderError
+from wsol.localization.predictions import Predictions
+from wsol.method_names import describe, method_name
+from wsol.notices import note
+from wsol.plugins import load_recorded
+from wsol.runs.folder import RunFolder
+from wsol.runs.history import Row, read_csv
+from wsol.scoring.protocols import Protocol, find_protocols
+from wsol.scoring.scores import Evaluation, Scores
+from wsol.scoring.tables import summary_rows
+from wsol.text_table import html_table
+
+if TYPE_CHECKING:
+    from wsol.models.localizer import Localizer
+
+
+@dataclass(frozen=True)
+class CheckpointInfo:
+    """Which checkpoint: its file name, the SHA-256 of its content, and the epochs that it was trained for."""
+
+    name: str
+    digest: str
+    epoch: int
+
+    def __str__(self) -> str:
+        return f"{self.name}, epoch {self.epoch}"
+
+
+class Run:
+    """A run folder.
+
+    data: where the data set lies now, if it was moved since training.
+
+    >>> run = Run("runs/demo")
+    >>> run.config.model.backbone.name, len(run.history), run.data.classes[0]
+    ('tiny', 2, '001.Ember_Bulbul')
+    >>> run.scores["gpca"]["gt_known_loc"] >= 0
+    True
+    """
+
+    def __init__(self, path: Path | str, data: Path | str | None = None) -> None:
+        self.folder = RunFolder(Path(path))
+        self.folder.require()
+        self._data_root = None if data is None else Path(data)
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+    @property
+    def name(self) -> str:
+        return self.path.resolve().name
+
+    @cached_property
+    def config(self) -> Config:
+        """The resolved config that the run was trained with."""
+        load_recorded(self.folder.plugins, self.path)
+        moved = {} if self._data_root is None else {"data.root": self._data_root}
+        return load_config(self.folder.config, set=moved)
+
+    @cached_property
+    def data(self) -> DataRecord:
+        """What the run keeps of its data set: classes, hierarchy, counts, digest."""
+        return DataRecord.read(self.folder)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.data.classes
+
+    @cached_property
+    def history(self) -> list[Row]:
+        """The figures of every epoch; [] where none is complete."""
+        return read_csv(self.folder.metrics) if self.folder.metrics.is_file() else []
+
+    @property
+    def checkpoints(self) -> list[Path]:
+        """The checkpoints that are there, in the order of preference: best, last, previous."""
+        store = self.folder.checkpoints
+        return [p for p in (store.best, store.last, store.previous) if p.exists()]
+
+    @cached_property
+    def checkpoint(self) -> CheckpointInfo:
+        """The checkpoint that `localizer` uses."""
+        return self._load()[1]
+
+    def localizer(self, device: str = "auto") -> Localizer:
+        """The trained localizer, ready for images, on a device; no data set is touched."""
+        from wsol.models.localizer import build_localizer
+        from wsol.runs.checkpoint import load_model_state
+        from wsol.runs.ranks import pick_device
+
+        place = pick_device(device)
+        state, info = self._load()
+        self.__dict__["checkpoint"] = info  # known from now on
+        blank = replace(self.config.model, weights="none")  # everything comes from the checkpoint
+        size = self.config.data.image_size
+        localizer = build_localizer(blank, len(self.classes), self.data.hierarchy, image_size=size)
+        here = describe(self.config, len(self.classes))
+        load_model_state(localizer, state["model"], here, state["describes"])
+        return localizer.to(place).eval()
+
+    def _load(self) -> tuple[dict[str, Any], CheckpointInfo]:
+        from wsol.runs.checkpoint import digest_of, load_first, require_parts
+
+        if not self.checkpoints:
+            raise RunFolderError(f"{self.path}: no checkpoint yet; train it first (wsol train ... --resume)")
+        state, used = load_first(self.checkpoints, note)
+        require_parts(state, ("model", "describes", "epoch"))
+        return state, CheckpointInfo(used.name, digest_of(used), state["epoch"])
+
+    @cached_property
+    def scores(self) -> Evaluation:
+        """The newest evaluation: scores by protocol."""
+        if not self.folder.scores.is_file():
+            raise RunFolderError(f"{self.path}: not evaluated yet; run `wsol evaluate {self.path}` first")
+        return Evaluation.read(self.folder.scores)
+
+    @property
+    def is_evaluated(self) -> bool:
+        return self.folder.scores.is_file()
+
+    def predictions(self, split: str = "test", view: ViewKind = "resize") -> Predictions:
+        """What the localizer said of every image of a split: `test` or `held_out`."""
+        return Predictions(self.folder.predictions_of(split, view))
+
+    def evaluated(self, protocol: Protocol) -> tuple[Scores, Predictions]:
+        """The scores under a protocol and the predictions that they were made of.
+
+        Raises DataError where the two are of different checkpoints, as after an evaluation that was killed.
+        """
+        if protocol.name not in self.scores:
+            asked = f"run `wsol evaluate {self.path} --protocol {protocol.name}`"
+            raise RunFolderError(
+                f"{self.path}: not measured by protocol {protocol.name!r}, only by {', '.join(self.scores)}; {asked}"
+            )
+        scores, predictions = self.scores[protocol.name], self.predictions("test", protocol.view)
+        header = predictions.header
+        same = (self.scores.checkpoint, self.scores.checkpoint_digest) == (header.origin, header.checkpoint)
+        if not same:
+            raise DataError(
+                f"{self.path}: its scores are of {self.scores.checkpoint}, its predictions of {header.origin}, "
+                f"which are not the same checkpoint; run `wsol evaluate {self.path}` again"
+            )
+        if scores.version != protocol.version:
+            raise DataError(
+                f"{self.path}: its scores are of version {scores.version} of protocol {protocol.name}, which is "
+                f"now {protocol.version}; run `wsol evaluate {self.path}` again"
+            )
+        return scores, predictions
+
+    def protocol(self, name: str | None = None) -> Protocol:
+        """A protocol by name; None for the config's, or else the first that the run was measured by."""
+        if name is None:
+            own = self.config.eval.protocol
+            name = own if not self.is_evaluated or own in self.scores else next(iter(self.scores))
+        return find_protocols(name)[0]
+
+    def threshold(self, protocol: Protocol) -> float:
+        """Where maps of new photos are cut: chosen on held-out images of this checkpoint, or else fixed."""
+        if not self.is_evaluated or protocol.name not in self.scores:
+            return protocol.extraction.fixed
+        scores = self.scores
+        if scores.checkpoint_digest and scores.checkpoint_digest != self.checkpoint.digest:
+            note(
+                f"{self.path}: the scores are of {scores.checkpoint}, the run has {self.checkpoint} now; the "
+                f"threshold is the protocol's own until `wsol evaluate {self.path}` has run again"
+            )
+            return protocol.extraction.fixed
+        return scores[protocol.name].default_threshold()
+
+    def image_paths(self, predictions: Predictions) -> list[Path]:
+        """The image file of every row. Predictions of old runs did not keep them: then the data set is read."""
+        if predictions.header.paths:
+            return [predictions.image_path(row, self._data_root) for row in range(len(predictions))]
+        index = open_dataset(self.config.data)
+        predictions.require(index)
+        paths = {s.name: s.path for s in index.samples}
+        return [paths[name] for name in predictions.names]
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ["run", str(self.path)],
+            ["method", f"{method_name(self.config)} on {self.config.model.backbone.name}"],
+            ["classes", str(len(self.classes))],
+            ["epochs", str(len(self.history))],
+        ]
+        text = html_table(facts)
+        return text + (html_table(summary_rows(self.scores)) if self.is_evaluated else "")
