@@ -26,7 +26,7 @@ from wsol.data.transforms import View
 from wsol.errors import ConfigError
 from wsol.localization.localized import Found, Localization
 from wsol.registry import suggest
-from wsol.runs.folder import LoadedRun, load_run
+from wsol.run import LoadedRun, load_run
 from wsol.scoring.frames import to_original
 from wsol.scoring.image import ImageScorer
 from wsol.scoring.protocols import Protocol, find_protocols

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wsol.data.transforms import ViewKind
     from wsol.localization.predictions import Predictions
     from wsol.records import DataIndex, Sample
-    from wsol.runs.folder import LoadedRun
+    from wsol.run import LoadedRun
     from wsol.runs.ranks import Ranks
     from wsol.scoring.protocols import Protocol
 
@@ -110,8 +110,10 @@ class _Run:
 def _open_run(args: argparse.Namespace) -> _Run:
     from wsol.config_file import load_config
     from wsol.data.index import open_dataset
+    from wsol.data.record import DataRecord
     from wsol.errors import DataError
-    from wsol.runs.folder import DataRecord, RunFolder, load_run
+    from wsol.run import load_run
+    from wsol.runs.folder import RunFolder
 
     overrides = [f"data.root={args.data}"] if args.data else []
     folder = RunFolder(args.run_dir)

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from wsol.api import finder_of
     from wsol.models.export import SUFFIXES, ModelCard, export
-    from wsol.runs.folder import load_run
+    from wsol.run import load_run
 
     loaded = load_run(args.run_dir, "cpu")
     finder = finder_of(loaded)

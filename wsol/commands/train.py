@@ -38,8 +38,8 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(args.config, args.overrides)  # checked whole before torch is even imported
 
     from wsol.runs.folder import RunFolder, default_run_dir
+    from wsol.runs.history import read_csv
     from wsol.runs.ranks import Ranks
-    from wsol.training.log import read_csv
     from wsol.training.signals import StopSignal
     from wsol.training.trainer import train
     from wsol.views.curves import draw_curves

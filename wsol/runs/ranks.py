@@ -66,6 +66,11 @@ class Ranks:
             _meet("nccl" if place.type == "cuda" else "gloo")
         return cls(int(os.environ.get("RANK", "0")), world, place)
 
+    @classmethod
+    def alone(cls, device: str = "cpu") -> Ranks:
+        """A single process that meets no other. device: `auto`, `cpu` or `cuda`."""
+        return cls(0, 1, pick_device(device))
+
     def leave(self) -> None:
         if self.world > 1 and dist.is_initialized():
             dist.destroy_process_group()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from wsol.runs import files
 
 KIND_WORDS = {"fixed": "fixed", "held_out": "held out", "oracle": "oracle"}
 
@@ -87,7 +88,4 @@ def _with_interval(result: Mapping[str, Any], figure: str) -> str:
 
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
     """Whole or not at all: a file that is there is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    partial.replace(path)
+    files.write_json(path, record, parents=True)

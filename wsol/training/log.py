@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import statistics
 import sys
 import time
@@ -15,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from wsol.runs.history import Row
+
 if TYPE_CHECKING:
     Bar = tqdm[Any]
 else:
     Bar = tqdm
-
-Row = dict[str, float]
-TIME_COLUMNS = ("images_per_second", "seconds")  # the only figures that differ between equal runs
 
 
 class EpochSums:
@@ -139,19 +136,3 @@ def epoch_line(row: Row, epochs: int, seconds_left: float) -> str:
 def clock(seconds: float) -> str:
     text = str(timedelta(seconds=round(seconds)))
     return text.removeprefix("0:").removeprefix("0") if text.startswith("0:") else text
-
-
-def to_csv(rows: Sequence[Row]) -> str:
-    """The rows as CSV: floats in full, so that equal runs have equal files; empty where a row lacks one."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    columns = [c for c in columns if c not in TIME_COLUMNS] + [c for c in TIME_COLUMNS if c in columns]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def read_csv(path: Path) -> list[Row]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
