@@ -20,7 +20,7 @@ METHODS: dict[str, dict[str, Any]] = {
 
 
 def tiny_config(root: Path, method: str = "cam", **changes: Any) -> Config:
-    """A config of the tiny backbone at 64 px, two epochs; keyword arguments change values: `train__lr=0.1`."""
+    """A config of the tiny backbone at 64 px, two epochs; keywords change values: `train__lr=0.1`."""
     values: dict[str, dict[str, Any]] = {
         "data": {"root": str(root), "image_size": 64, "resize": 72, "val_share": 0.2, "workers": 0},
         "model": {

@@ -58,7 +58,7 @@ def digest_of(path: Path) -> str:
 
     The rest of the file is not read, so this is quick, and a damaged file may still give its digest.
     """
-    return _digest_in(_read(path, _HEADER), path)
+    return _digest_in(_read(path, _HEADER + 8), path)  # 8: the number of a newer format may be longer
 
 
 def _read(path: Path, size: int = -1) -> bytes:

@@ -13,8 +13,8 @@ _EXCHANGE = 2  # RENAME_EXCHANGE
 def exchange(a: Path, b: Path) -> bool:
     """What was called `a` is called `b` and the other way round; there is no moment in which one is missing.
 
-    Returns False, and nothing has changed, where that is not possible: on systems other than Linux, and on some
-    network disks.
+    Returns False, and nothing has changed, where that is not possible: on systems other than Linux, and on
+    some network disks.
     """
     rename = getattr(ctypes.CDLL(None), "renameat2", None)
     return rename is not None and rename(_HERE, os.fsencode(a), _HERE, os.fsencode(b), _EXCHANGE) == 0

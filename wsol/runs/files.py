@@ -11,8 +11,8 @@ there is always a whole file, the old one or the new one, after a kill and on a 
         (draft / "a.txt").write_text("a")
 
 Nothing is written through a link: a link at the final name is replaced, and the file that it pointed to stays
-as it is. Devices, pipes and folders are refused as targets of a file. Every failure is a RunFolderError of one
-line.
+as it is. Devices, pipes and folders are refused as targets of a file. Every failure is a RunFolderError of
+one line.
 
 The name of a draft is `.wsol-<32 random hex digits>.tmp` and the suffix of the final name. Nothing else makes
 such names, so `clear_leftovers` may remove the drafts that a kill left behind; it removes nothing else. The
@@ -62,7 +62,7 @@ def write_json(path: Path, record: Any, parents: bool = False) -> None:
 
 @contextmanager
 def replacing(path: Path, parents: bool = False) -> Iterator[Path]:
-    """An empty draft file with the suffix of `path`; it becomes `path` when the block ends without an error."""
+    """An empty draft file with the suffix of `path`; it becomes `path` when the block ends without error."""
     with _draft(path, parents) as (draft, _):
         yield draft
 
@@ -200,7 +200,7 @@ def _one_line(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.filename and not Path(os.fsdecode(error.filename)).is_relative_to(path.parent):
             raise  # of another file, which the block was reading
-        kept = "; the former one is intact" if path.is_file() else ""
+        kept = "; the former one is intact" if os.path.isfile(path) else ""  # noqa: PTH113 - never raises
         raise RunFolderError(f"{path}: could not be written: {error.strerror or error}{kept}") from None
 
 

@@ -103,8 +103,8 @@ class RunFolder:
     def abandon(self) -> None:
         """Undo `claim` for a run that did not begin.
 
-        What this process made is removed, and what was there before stays. Without a claim, this does nothing. A run with a checkpoint has
-        begun and is only released.
+        What this process made is removed, and what was there before stays. A run with a checkpoint has begun
+        and is only released. Without a claim, nothing happens.
         """
         if self._lock is not None and self._was_free and not self.checkpoints.exist():
             for path in self._provenance:
