@@ -20,7 +20,8 @@ from wsol.training.train_step import TrainStep
 @pytest.fixture
 def path(birds: Path, tmp_path: Path) -> Path:
     """A config file."""
-    return write_config(tmp_path / "config.yaml", tiny_config(birds, train__epochs=3, train__lr=0.01))
+    config = tiny_config(birds, data__val_share=0.0, train__epochs=3, train__lr=0.01)
+    return write_config(tmp_path / "config.yaml", config)
 
 
 Loss = Callable[[Tensor], Tensor]

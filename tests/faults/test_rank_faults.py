@@ -22,119 +22,13 @@ from wsol.training.validation import Validator
 
 pytestmark = [pytest.mark.slow]
 
-# A model without batch norm and drop blocks takes three steps on two ranks, then alone with the same batches.
-# In double precision, in which rounding cannot hide or feign a difference.
-SAME_STEPS = """
-import sys, torch
-from torch import nn
-from wsol.config import Data, Drop, Head, Model, Backbone, Train
-from wsol.data.dataset import EpochSampler, make_train_loader
-from wsol.data.index import open_dataset
-from wsol.errors import RunFolderError
-from wsol.models.localizer import build_localizer
-from wsol.runs.ranks import Ranks
-from wsol.training.train_step import TrainStep
 
-def without_batch_norm(module):
-    for name, child in module.named_children():
-        norm = isinstance(child, nn.BatchNorm2d)
-        setattr(module, name, nn.Identity() if norm else without_batch_norm(child))
-    return module
-
-def three_steps(ranks):
-    samples = open_dataset(Data(root=sys.argv[1])).split("train")
-    torch.manual_seed(0)
-    localizer = build_localizer(Model(Backbone("tiny"), "none", head=Head.of("cam", channels=8)), classes=4)
-    train = Train(lr=0.05, weight_decay=0.01, accumulate=int(sys.argv[2]))
-    learner = TrainStep(without_batch_norm(localizer).double().train(), train, ranks)
-    sampler = EpochSampler(len(samples), 8, seed=0, rank=ranks.rank, world=ranks.world)
-    figures = []
-    for batch in list(make_train_loader(samples, sampler, resize=72, side=64, seed=0))[:3]:
-        learner.set_rate(0.05)
-        figures.append(ranks.sum(learner.backward(batch)))
-        figures[-1]["norm"] = learner.gradient_norm()
-        learner.update()
-    return {n: p.detach().clone() for n, p in localizer.named_parameters()}, figures
-
-def refuse():
-    raise RunFolderError(f"refused by rank {ranks.rank}")
-
-ranks = Ranks.join("cpu")
-assert ranks.world == 2
-assert ranks.gather(10 + ranks.rank) == [10, 11]
-assert ranks.on_main(lambda: ranks.rank) == 0
-try:
-    ranks.on_main(refuse)
-    raise SystemExit("an error of the main rank is everyone's")
-except RunFolderError as error:
-    assert str(error) == "refused by rank 0"
-weights, figures = three_steps(ranks)
-ranks.leave()
-if ranks.is_main:
-    expected, expected_figures = three_steps(Ranks.alone())
-    for name, value in expected.items():
-        torch.testing.assert_close(weights[name], value, rtol=1e-9, atol=1e-12, msg=name)
-    for a, b in zip(figures, expected_figures):
-        for name in b:
-            assert abs(a[name] - b[name]) <= 1e-9 * abs(b[name]) + 1e-12, (name, a, b)
-    print("the same steps")
-"""
-
-
-# Batch norm sees another half of the batch on each rank. What is validated is what the checkpoint holds.
-SAME_BUFFERS = """
-import sys, torch
-from wsol.config import Backbone, Config, Data, Head, Model, Train
-from wsol.data.dataset import EpochSampler, make_train_loader
-from wsol.data.index import open_dataset
-from wsol.models.localizer import build_localizer
-from wsol.runs.ranks import Ranks
-from wsol.training.train_step import TrainStep
-from wsol.training.validation import Validator
-
-ranks = Ranks.join("cpu")
-data = Data(root=sys.argv[1], image_size=64, resize=72, workers=0)
-samples = open_dataset(data).split("train")
-torch.manual_seed(0)
-localizer = build_localizer(Model(Backbone("tiny"), "none", head=Head.of("cam", channels=8)), classes=4)
-train = Train(batch_size=8)
-learner = TrainStep(localizer.train(), train, ranks)
-sampler = EpochSampler(len(samples), 8, seed=0, rank=ranks.rank, world=ranks.world)
-for batch in list(make_train_loader(samples, sampler, resize=72, side=64, seed=0))[:2]:
-    learner.backward(batch)
-
-def buffers():
-    everyone = ranks.gather([b.clone() for b in localizer.buffers()])
-    return [torch.equal(a, b) for a, b in zip(*everyone)], everyone[0]
-
-same, main = buffers()
-assert not all(same), "the ranks must differ before, or nothing is shown"
-Validator(samples[:9], Config(data=data, train=train), ranks).figures(localizer)
-same, after = buffers()
-assert all(same)
-assert all(torch.equal(a, b) for a, b in zip(main, after)), "those of the main rank"
-ranks.leave()
-if ranks.is_main:
-    print("the same buffers")
-"""
-
-
-def test_two_ranks_take_the_same_steps_as_one(birds: Path, tmp_path: Path) -> None:
-    script = tmp_path / "steps.py"
-    script.write_text(SAME_STEPS)
-    process = torchrun(script, birds, 2)
+def test_two_ranks_do_what_one_does(birds: Path) -> None:
+    """The same steps, the same buffers in validation, one config for all: `tests/helpers/two_ranks.py`."""
+    process = torchrun("-m", "tests.helpers.two_ranks", birds)
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
-    assert "the same steps" in output
-
-
-def test_ranks_validate_what_the_checkpoint_holds(birds: Path, tmp_path: Path) -> None:
-    script = tmp_path / "buffers.py"
-    script.write_text(SAME_BUFFERS)
-    process = torchrun(script, birds)
-    output, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    assert "the same buffers" in output
+    assert "two ranks are as one" in output
 
 
 OTHER_CONFIG = """
@@ -146,6 +40,7 @@ sys.exit(main(["train", sys.argv[1], "--run-dir", sys.argv[2], *changes]))
 """
 
 
+@pytest.mark.long  # two_ranks.py checks the same without the command
 def test_ranks_with_different_configs_are_refused_before_the_first_step(birds: Path, tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(OTHER_CONFIG)

@@ -42,7 +42,7 @@ FREE = (
 
 def require_same_config(config: Config, ranks: Ranks) -> None:
     """Raise on every rank where the processes of a run have different configs or plugins."""
-    own = {**config_to_dict(config), "plugins": {p["module"]: p["sha256"] for p in loaded_plugins()}}
+    own = {**config_to_dict(config), "plugin files": {p["module"]: p["sha256"] for p in loaded_plugins()}}
     digest = hashlib.sha256(json.dumps(own, sort_keys=True, default=str).encode()).hexdigest()
     if len(set(ranks.gather(digest))) == 1:
         return
