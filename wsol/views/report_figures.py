@@ -11,10 +11,10 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from wsol.class_names import display_names
+from wsol.runs.history import read_csv
 from wsol.scoring.protocols import HIT
 from wsol.scoring.sweep import FoundBoxes, own_overlap, passes
 from wsol.scoring.tables import KIND_WORDS
-from wsol.training.log import read_csv
 from wsol.views.charts import Series, line_chart
 from wsol.views.page import Card, Cell, ResultRow
 from wsol.views.results import Results

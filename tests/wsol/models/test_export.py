@@ -18,7 +18,7 @@ from wsol.data.transforms import View
 from wsol.errors import ConfigError
 from wsol.models.export import ModelCard, export
 from wsol.models.localizer import Localizer, build_localizer
-from wsol.runs.folder import load_run
+from wsol.run import load_run
 
 
 def images(num: int) -> torch.Tensor:
