@@ -12,15 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 
 from wsol.class_names import find_label
-from wsol.data.image import read_image
+from wsol.data.image import Photo, to_rgb
 from wsol.data.photos import quiet_decoder
 from wsol.data.transforms import View
 from wsol.errors import ConfigError
@@ -34,8 +33,6 @@ from wsol.views.results import default_threshold
 
 if TYPE_CHECKING:
     from wsol.models.localizer import Localizer
-
-Photo: TypeAlias = Path | str | Image.Image | NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -121,16 +118,7 @@ def finder_of(run: LoadedRun, threshold: float | None = None) -> Finder:
     )
 
 
-def as_array(photo: Any) -> NDArray[np.uint8]:
+def as_array(photo: Photo) -> NDArray[np.uint8]:
     """A photo as (H, W, 3) uint8 RGB."""
-    if isinstance(photo, (str, Path)):
-        with quiet_decoder():
-            return read_image(photo)
-    if isinstance(photo, Image.Image):
-        return np.asarray(photo.convert("RGB"))
-    array = np.asarray(photo)
-    if array.dtype != np.uint8 or array.ndim != 3 or array.shape[2] != 3 or 0 in array.shape:
-        raise TypeError(
-            f"expected a path, a Pillow image or a uint8 array (H, W, 3), got {array.dtype} {array.shape}"
-        )
-    return array
+    with quiet_decoder():
+        return to_rgb(photo)

@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("root", type=Path, metavar="ROOT", help="the data set's folder")
-    parser.add_argument("--kind", choices=("cub", "folder"), help="its layout (default: looked at)")
+    parser.add_argument("--kind", metavar="NAME", help="of 'wsol list datasets' (default: detected)")
     parser.add_argument(
         "--annotations", type=Path, metavar="FILE", help="a CSV or COCO file for a folder of images"
     )
@@ -136,7 +136,7 @@ def _prepare(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> int:
     from wsol.data.check import check_dataset
 
-    return _print_report(check_dataset(args.root, args.kind, args.annotations))
+    return _print_report(check_dataset(args.root, args.kind, annotations=args.annotations))
 
 
 def _print_report(report: CheckReport) -> int:
@@ -149,11 +149,11 @@ def _print_report(report: CheckReport) -> int:
 
 
 def _info(args: argparse.Namespace) -> None:
-    from wsol.data.check import read_dataset
     from wsol.data.faults import Faults
+    from wsol.data.index import read_dataset
     from wsol.views.contact_sheet import draw_contact_sheet
 
-    index = read_dataset(args.root, Faults(), args.kind, args.annotations)
+    index = read_dataset(args.root, Faults(), args.kind, annotations=args.annotations)
     for line in describe(index):
         print(line)
     out = args.out or Path(f"{index.root.resolve().name}_contact_sheet.png")

@@ -54,14 +54,15 @@ def run(args: argparse.Namespace) -> int:
 
     if args.topk < 1:
         raise ConfigError(f"--topk {args.topk}: at least 1")
-    photos = list_photos(args.photos)
+    photos, unreadable = list_photos(args.photos)
     finder = load(args.run_dir, args.threshold, args.device)
     if args.class_name is not None:
         finder.find_class(args.class_name)  # an unknown name ends here, before anything is written
     out = claim_folder(args.out, args.overwrite)
 
+    for error in unreadable.values():
+        print(f"wsol: cannot be read: {error}", file=sys.stderr)
     found = {}
-    unreadable: dict[str, str] = {}
     with tqdm(total=len(photos), unit=" photos", file=sys.stderr, disable=None, leave=False) as bar:
         for batch in batch_photos(photos):
             images, errors = read_photos(batch)

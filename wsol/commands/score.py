@@ -34,17 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--normalize", metavar="NAME", help="minmax, max, pas or ivr (default: none)")
     parser.add_argument("--split", default="test", choices=("train", "val", "test"), help="default test")
-    parser.add_argument(
-        "--kind", choices=("cub", "folder"), help="the data set's layout (default: looked at)"
-    )
+    parser.add_argument("--kind", metavar="NAME", help="of 'wsol list datasets' (default: detected)")
     parser.add_argument("--annotations", type=Path, metavar="FILE", help="boxes for a folder of images")
     parser.add_argument("--workers", type=int, metavar="N", help="processes (default: what is worth it)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure there")
 
 
 def run(args: argparse.Namespace) -> None:
-    from wsol.data.check import read_dataset
     from wsol.data.faults import Faults
+    from wsol.data.index import read_dataset
     from wsol.errors import ConfigError, DataError
     from wsol.scoring.blocks import choose_workers
     from wsol.scoring.map_folder import MapFolder
@@ -60,7 +58,7 @@ def run(args: argparse.Namespace) -> None:
     protocols = find_protocols(args.protocol, args.normalize)
     if args.normalize is None:
         protocols = [p.for_given_maps() for p in protocols]
-    index = read_dataset(args.data, Faults(), args.kind, args.annotations)
+    index = read_dataset(args.data, Faults(), args.kind, annotations=args.annotations)
     folder = MapFolder.open(args.maps, index, args.split, "resize")
     faults, constant = folder.check(index, any_range=args.normalize is not None)
     for fault in faults:

@@ -10,7 +10,8 @@ from PIL import Image
 
 from wsol.cli import main
 from wsol.data.check import check_dataset, detect_kind
-from wsol.data.cub import load_cub
+from wsol.data.faults import Faults
+from wsol.data.sets.cub import Cub
 from wsol.data.synthetic.paint import make_dataset
 
 
@@ -58,7 +59,7 @@ def test_every_annotation_fault_is_listed(root: Path) -> None:
 
 
 def test_every_bad_and_every_strange_file_is_listed_in_one_pass(root: Path) -> None:
-    paths = [s.path for s in load_cub(root).samples]
+    paths = [s.path for s in Cub().read(root, Faults()).samples]
     before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
     paths[0].unlink()
     paths[1].write_bytes(b"")
@@ -94,7 +95,7 @@ def test_every_bad_and_every_strange_file_is_listed_in_one_pass(root: Path) -> N
 
 
 def test_the_same_content_in_training_and_test_is_a_fault(root: Path) -> None:
-    index = load_cub(root)
+    index = Cub().read(root, Faults())
     train, test, other = index.split("train")[0], index.split("test")[0], index.split("train")[5]
     shutil.copy(train.path, test.path)
     shutil.copy(train.path, other.path)
@@ -111,7 +112,7 @@ def test_the_same_content_in_training_and_test_is_a_fault(root: Path) -> None:
 
 
 def test_masks_are_read_too(root: Path) -> None:
-    first, second = load_cub(root).samples[:2]
+    first, second = Cub().read(root, Faults()).samples[:2]
     assert first.segmentation_path is not None
     assert second.segmentation_path is not None
     first.segmentation_path.write_bytes(b"")
@@ -145,7 +146,7 @@ def test_the_command_prints_counts_and_exits_by_what_it_found(
 ) -> None:
     assert main(["data", "check", str(root)]) == 0
     assert capsys.readouterr().out == "12 images, 2 classes, no fault\n"
-    bad = load_cub(root).samples[0].path
+    bad = Cub().read(root, Faults()).samples[0].path
     bad.write_bytes(b"")
     assert main(["data", "check", str(root)]) == 1
     assert capsys.readouterr().out == f"fault: {bad}: empty file\n12 images, 2 classes, 1 fault\n"

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from wsol.data.folder import load_folder
+from wsol.data.faults import Faults
+from wsol.data.sets.folder import Folder
 from wsol.errors import ConfigError, DataError
 from wsol.records import Box
 
@@ -28,7 +29,7 @@ def photos(tmp_path: Path) -> Path:
 def test_one_folder_for_each_class(photos: Path) -> None:
     put(photos, "robin/more/deep.JPG", ".cache/x.png")
     (photos / "robin" / "notes.txt").write_text("not an image")
-    index = load_folder(photos)
+    index = Folder().read(photos, Faults())
     assert index.classes == ("robin", "wren")
     assert len(index.samples) == 21
     assert {index.classes[s.label] for s in index.samples if "robin/" in s.name} == {"robin"}
@@ -36,20 +37,20 @@ def test_one_folder_for_each_class(photos: Path) -> None:
 
 
 def test_test_share_is_of_each_class_and_seeded(photos: Path) -> None:
-    index = load_folder(photos, test_share=0.3)
+    index = Folder(test_share=0.3).read(photos, Faults())
     for label in (0, 1):
         assert sum(s.label == label for s in index.split("test")) == 3
         assert sum(s.label == label for s in index.split("train")) == 7
-    assert load_folder(photos, test_share=0.3) == index
-    assert load_folder(photos, test_share=0.3, seed=1) != index
-    assert not load_folder(photos, test_share=0).split("test")
+    assert Folder(test_share=0.3).read(photos, Faults()) == index
+    assert Folder(test_share=0.3, seed=1).read(photos, Faults()) != index
+    assert not Folder(test_share=0).read(photos, Faults()).split("test")
     with pytest.raises(ConfigError, match=r"test_share: 1\.5 is outside 0 to 1"):
-        load_folder(photos, test_share=1.5)
+        Folder(test_share=1.5).read(photos, Faults())
 
 
 def test_train_val_and_test_folders(tmp_path: Path) -> None:
     root = put(tmp_path, "train/a/1.png", "train/b/2.png", "val/a/3.png", "test/b/4.png")
-    index = load_folder(root)
+    index = Folder().read(root, Faults())
     assert index.classes == ("a", "b")
     assert {s.name: s.split for s in index.samples} == {
         "train/a/1.png": "train",
@@ -60,12 +61,12 @@ def test_train_val_and_test_folders(tmp_path: Path) -> None:
 
 
 def test_val_stands_for_test_where_that_is_missing(tmp_path: Path) -> None:
-    index = load_folder(put(tmp_path, "train/a/1.png", "val/a/3.png"))
+    index = Folder().read(put(tmp_path, "train/a/1.png", "val/a/3.png"), Faults())
     assert [s.split for s in index.samples] == ["train", "test"]
 
 
 def test_a_class_may_be_called_test(tmp_path: Path) -> None:
-    index = load_folder(put(tmp_path, "test/1.png", "exam/1.png"), test_share=0)
+    index = Folder(test_share=0).read(put(tmp_path, "test/1.png", "exam/1.png"), Faults())
     assert index.classes == ("exam", "test")
 
 
@@ -77,7 +78,7 @@ def test_csv_gives_boxes_labels_and_splits(photos: Path) -> None:
         "robin/0.png,Robin,train,-5,20,39.5,99\n"
         'wren/0.png,"Wren, winter",test,,,,\n'
     )
-    index = load_folder(photos, table)
+    index = Folder(table).read(photos, Faults())
     assert index.classes == ("Robin", "Wren, winter")
     robin, wren = index.samples
     assert robin.boxes == (Box(1, 2, 10, 20), Box(0, 20, 39.5, 30))  # the second is clipped
@@ -90,7 +91,7 @@ def test_csv_leaves_the_rest_to_the_folders(photos: Path) -> None:
     table = photos / "boxes.csv"
     rows = [f"robin/{i}.png,1,2,3,4" for i in range(10)]
     table.write_text("\n".join(["image,x0,y0,x1,y1", *rows]))
-    index = load_folder(photos, table, test_share=0.2)
+    index = Folder(table, test_share=0.2).read(photos, Faults())
     assert index.classes == ("robin",)
     assert len(index.split("test")) == 2
 
@@ -114,7 +115,7 @@ def coco(photos: Path, **changes: object) -> Path:
 
 
 def test_coco_gives_boxes_and_labels(photos: Path) -> None:
-    index = load_folder(photos, coco(photos), test_share=0)
+    index = Folder(coco(photos), test_share=0).read(photos, Faults())
     assert index.classes == ("robin", "wren")
     robin, wren = index.samples
     assert (robin.boxes, robin.split) == ((Box(1, 2, 11, 22.5),), "train")
@@ -151,7 +152,7 @@ def test_faults_of_a_csv_have_file_and_line(photos: Path, text: str, message: st
     table = photos / "boxes.csv"
     table.write_bytes(text.encode("latin-1"))
     with pytest.raises(DataError, match=r"boxes\.csv" + message):
-        load_folder(photos, table)
+        Folder(table).read(photos, Faults())
 
 
 @pytest.mark.parametrize(
@@ -178,25 +179,25 @@ def test_faults_of_a_csv_have_file_and_line(photos: Path, text: str, message: st
 )
 def test_faults_of_a_coco_file_say_where(photos: Path, changes: dict[str, object], message: str) -> None:
     with pytest.raises(DataError, match=r"coco\.json" + message):
-        load_folder(photos, coco(photos, **changes))
+        Folder(coco(photos, **changes)).read(photos, Faults())
 
 
 def test_broken_json_has_a_line(photos: Path) -> None:
     path = photos / "coco.json"
     path.write_text('{"images": [],\n "annotations": [}')
     with pytest.raises(DataError, match=r"coco\.json:2: not JSON"):
-        load_folder(photos, path)
+        Folder(path).read(photos, Faults())
 
 
 def test_what_is_missing_is_said(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such folder"):
-        load_folder(tmp_path / "nowhere")
+        Folder().read(tmp_path / "nowhere", Faults())
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=r"no images; expected \S+/CLASS/"):
-        load_folder(tmp_path / "empty")
+        Folder().read(tmp_path / "empty", Faults())
     with pytest.raises(DataError, match=r"boxes\.csv: cannot be read: No such file"):
-        load_folder(photos, photos / "boxes.csv")
+        Folder(photos / "boxes.csv").read(photos, Faults())
     with pytest.raises(DataError, match=r"a \.csv table or a COCO \.json file"):
-        load_folder(photos, photos / "boxes.xml")
+        Folder(photos / "boxes.xml").read(photos, Faults())
     with pytest.raises(DataError, match=r"loose\.png has no class"):
-        load_folder(put(tmp_path / "loose", "loose.png"))
+        Folder().read(put(tmp_path / "loose", "loose.png"), Faults())

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from wsol.config import Attention, Backbone, Head, Model
-from wsol.data.check import read_dataset
 from wsol.data.faults import Faults
 from wsol.data.image import read_image
+from wsol.data.index import read_dataset
 from wsol.data.synthetic.paint import make_dataset
 from wsol.data.transforms import View
 from wsol.localization.predictions import Predictions
@@ -65,7 +65,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> DataIndex:
     root = make_dataset(
         tmp_path_factory.mktemp("data") / "birds", species=3, train=2, test=5, size=80, seed=1
     )
-    return read_dataset(root, Faults(), None, None)
+    return read_dataset(root, Faults())
 
 
 @pytest.fixture(scope="module")
