@@ -6,8 +6,10 @@ CSV: a header and then one row for each box, so that an image with two boxes has
     robins/a.jpg,robin,train,12,30,200,180
 
 Only `image` is needed. The other columns may be left out and their cells left empty, but the four of the box
-only together. COCO: `images`, `annotations` and `categories` with `bbox` as [x, y, width, height]; an image may
-carry a `split`, which the format itself does not know. Boxes marked `iscrowd` are left out.
+only together.
+
+COCO: `images`, `annotations` and `categories` with `bbox` as [x, y, width, height]. An image may carry a
+`split`, which the format itself does not know. Boxes marked `iscrowd` are left out.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ class ResizeCropFlip:
     """Resize to R x R, crop S x S at random, flip left-right with probability 1/2.
 
     The resize is the antialiased one of the test image (`wsol.data.transforms`), so that the network meets at
-    test what it has learnt from; albumentations would resize without antialiasing. Every draw is seeded by (seed, key), so it does not depend on which worker makes it, nor when.
+    test what it has learnt from; albumentations would resize without antialiasing. Every draw is seeded by
+    (seed, key), so it does not depend on which worker makes it, nor when.
     """
 
     def __init__(self, resize: int, side: int, seed: int) -> None:

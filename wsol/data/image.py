@@ -37,7 +37,7 @@ from wsol.cores import usable_cores
 from wsol.data.regular_file import require_regular
 from wsol.errors import DataError
 
-Photo: TypeAlias = Path | str | Image.Image | NDArray[Any]
+Photo: TypeAlias = Path | str | Image.Image | NDArray[np.uint8] | NDArray[np.uint16]
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -109,7 +109,8 @@ def refuse_bad_images(index: DataIndex, policy: Literal["stop", "skip"]) -> tupl
             digests.setdefault(facts.digest, sample)
         elif facts.digest in digests:
             twin = digests[facts.digest].path
-            bad[sample.name] = f"{sample.path}: the same image as {twin}, which is for test"
+            reason = f"the same image as {twin}, which is for test"
+            bad[sample.name] = str(DataError.at(sample.path, None, reason))
     reasons = tuple(bad.values())
     if bad and policy == "stop":
         more = f" (and {len(bad) - 1:,} more)" if len(bad) > 1 else ""

@@ -29,11 +29,11 @@ BoxesByFile = Mapping[str, tuple[tuple[int, int], Sequence[Found]]]
 
 
 def list_photos(arguments: Sequence[Path]) -> tuple[dict[str, Path], dict[str, str]]:
-    """The files that the arguments mean, by the name under which results are written; and for each folder or
-    link that cannot be read the reason, by name.
+    """The files that the arguments mean, by the name under which results are written; and the folders and
+    links that cannot be read, with the reason.
 
-    A file is itself; a folder is every picture below it, in the order of their names, hidden ones left out and
-    links followed. A name that is taken gets a number.
+    A file is itself. A folder is every picture below it, in the order of their names; hidden ones are left
+    out, links are followed. A name that is taken gets a number.
     """
     photos: dict[str, Path] = {}
     unreadable: dict[str, str] = {}
@@ -48,7 +48,7 @@ def list_photos(arguments: Sequence[Path]) -> tuple[dict[str, Path], dict[str, s
         for path in below:
             photos[_free(path.relative_to(argument).as_posix(), photos)] = path
         for path, reason in found.unreadable.items():
-            unreadable[path.relative_to(argument).as_posix()] = str(DataError.at(path, None, reason))
+            unreadable[str(path)] = str(DataError.at(path, None, reason))
     return photos, unreadable
 
 

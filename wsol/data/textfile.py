@@ -1,5 +1,5 @@
-"""Annotation files as numbered lines, and the few kinds of cells they hold. Strict: a cell that is not exactly
-as it should be raises ValueError with the reason, to which the caller adds file and line."""
+"""Annotation files as numbered lines, and the few kinds of cells they hold. Strict: a cell that is not as it
+should be raises ValueError with the reason, to which the caller adds file and line."""
 
 from __future__ import annotations
 

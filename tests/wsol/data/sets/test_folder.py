@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from wsol.cli import main
+from wsol.config import Data
+from wsol.data.check import check_dataset
 from wsol.data.faults import Faults
+from wsol.data.image import ImageFacts
+from wsol.data.image_cache import ImageCache
+from wsol.data.index import open_dataset
 from wsol.data.sets.folder import Folder
 from wsol.errors import ConfigError, DataError
 from wsol.records import Box
@@ -201,3 +208,100 @@ def test_what_is_missing_is_said(photos: Path, tmp_path: Path) -> None:
         Folder(photos / "boxes.xml").read(photos, Faults())
     with pytest.raises(DataError, match=r"loose\.png has no class"):
         Folder().read(put(tmp_path / "loose", "loose.png"), Faults())
+
+
+def test_class_folders_may_be_links(photos: Path, tmp_path: Path) -> None:
+    put(tmp_path / "store", "owls/1.png", "owls/2.png", "owls/deep/3.png")
+    (photos / "owl").symlink_to(tmp_path / "store" / "owls")
+    (photos / "wren" / "more").symlink_to(tmp_path / "store")
+    index = Folder().read(photos, Faults())
+    assert index.classes == ("owl", "robin", "wren")
+    assert [s.name for s in index.samples if s.name.startswith("owl/")] == [
+        "owl/1.png",
+        "owl/2.png",
+        "owl/deep/3.png",
+    ]
+    assert sum(index.classes[s.label] == "wren" for s in index.samples) == 13
+    assert all(s.size == (40, 30) for s in index.samples)
+
+
+def test_links_in_a_circle_end(photos: Path) -> None:
+    before = Folder().read(photos, Faults())
+    (photos / "wren" / "up").symlink_to(photos)
+    (photos / "wren" / "self").symlink_to(photos / "wren")
+    (photos / "robin" / "wren").symlink_to(photos / "wren")
+    faults = Faults(collect=True)
+    index = Folder().read(photos, faults)
+    assert faults.found == faults.notes == []
+    names = [s.name for s in index.samples]
+    assert len(set(names)) == len(names)
+    assert {s.name for s in before.samples} < set(names)
+    assert index.classes == ("robin", "wren")
+
+
+def test_a_class_folder_that_leads_nowhere_is_a_fault(photos: Path, tmp_path: Path) -> None:
+    (photos / "owl").symlink_to(tmp_path / "gone")
+    (photos / "loop").symlink_to(photos / "loop")
+    with pytest.raises(DataError, match="a link whose target cannot be reached"):
+        Folder().read(photos, Faults())
+    faults = check_dataset(photos).faults
+    assert set(faults[:2]) == {
+        f"{photos / n}: a link whose target cannot be reached" for n in ("owl", "loop")
+    }
+
+
+def test_a_folder_without_permission_is_a_fault(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scan = os.scandir
+
+    def refuse(path: Path) -> object:  # the tests may run as root, who may read everything
+        if Path(path).name == "wren":
+            raise PermissionError(13, "Permission denied")
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(DataError, match=rf"{photos}/wren: this folder cannot be read: Permission denied"):
+        Folder().read(photos, Faults())
+    assert f"{photos}/wren: this folder cannot be read: Permission denied" in check_dataset(photos).faults
+
+
+def test_a_class_folder_without_images_is_a_note(photos: Path) -> None:
+    (photos / "owl" / "deep").mkdir(parents=True)
+    (photos / "owl" / "deep" / "image.heic").write_bytes(b"")
+    faults = Faults()
+    assert Folder().read(photos, faults).classes == ("robin", "wren")
+    assert faults.notes == [f"{photos}/owl: no images in this folder"]
+
+
+def test_names_that_are_not_utf_8(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = os.fsdecode(os.fsencode(photos) + b"/caf\xe9")
+    put(Path(folder), os.fsdecode(b"1\xff.png"), "2.png")
+    index = open_dataset(Data.of("folder", root=photos, val_share=0.2))
+    assert index.classes == ("caf\\xe9", "robin", "wren")
+    assert {s.name for s in index.samples if s.label == 0} == {r"caf\xe9/1\xff.png", r"caf\xe9/2.png"}
+    assert all(s.path.is_file() and s.size == (40, 30) for s in index.samples)
+    assert len(index.digest()) == 64
+    paths = [s.path for s in index.samples]
+    facts = list(ImageCache(photos).inspect(paths))
+    assert facts == list(ImageCache(photos).inspect(paths))
+    assert {f.size for f in facts if isinstance(f, ImageFacts)} == {(40, 30)}
+    Path(folder, "empty.png").write_bytes(b"")
+    Path(folder, os.fsdecode(b"stray\xff.txt")).write_bytes(b"")
+    assert main(["data", "check", str(photos)]) == 1
+    out = capsys.readouterr().out
+    assert "empty.png: empty file" in out
+    assert "in no list" in out
+
+
+def test_two_categories_of_one_name_are_noted(photos: Path) -> None:
+    twins = [{"id": 1, "name": "wren"}, {"id": 2, "name": "wren"}]
+    path = coco(photos, categories=twins)
+    faults = Faults()
+    assert Folder(path).read(photos, faults).classes == ("wren",)
+    assert f"{path}: categories 1 and 2 are both called 'wren': they become one class" in faults.notes
+
+
+@pytest.mark.parametrize("name", ["boxes.csv", "boxes.json"])
+def test_an_annotation_file_that_is_a_pipe_is_refused(photos: Path, name: str) -> None:
+    os.mkfifo(photos / name)
+    with pytest.raises(DataError, match=rf"{name}: not a regular file"):
+        Folder(photos / name).read(photos, Faults())
