@@ -148,9 +148,7 @@ HEADS = Registry(
     supplied=("features", "classes", "hierarchy", "make_attention"),
 )
 ATTENTIONS = Registry("attention", ("wsol.models.attention",), supplied=("channels",))
-DATASETS = Registry(
-    "dataset", ("wsol.data.cub", "wsol.data.folder", "wsol.data.synthetic.dataset"), supplied=("root",)
-)
+DATASETS = Registry("dataset", ("wsol.data.sets",), required=("detect", "read"))
 SCHEDULES = Registry("schedule", ("wsol.training.schedules",), supplied=("total",))
 PROTOCOLS = Registry("protocol", ("wsol.scoring.protocols",))
 METRICS = Registry("metric", ("wsol.scoring.metrics",))

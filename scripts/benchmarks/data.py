@@ -10,9 +10,10 @@ import numpy as np
 from PIL import Image
 
 from scripts.benchmarks.timing import Ratio, readable, time_side_by_side
-from wsol.data.cub import load_cub
 from wsol.data.dataset import EpochSampler, make_train_loader
+from wsol.data.faults import Faults
 from wsol.data.image import read_image
+from wsol.data.sets.cub import Cub
 from wsol.data.synthetic.paint import make_dataset
 from wsol.records import Sample
 
@@ -30,9 +31,9 @@ def find_samples(scratch: Path) -> tuple[str, tuple[Sample, ...]]:
     """Real birds where they are at hand (see tests/conftest.py), painted ones of their size else."""
     real = Path(os.environ.get("WSOL_SHARED", ROOT.parent / "shared")) / "cub40" / "CUB_200_2011"
     if real.is_dir():
-        return "cub40", load_cub(real).split("train")
+        return "cub40", Cub().read(real, Faults()).split("train")
     painted = make_dataset(scratch / "birds", species=10, train=40, test=0, size=320, progress=False)
-    return "painted birds", load_cub(painted).split("train")
+    return "painted birds", Cub().read(painted, Faults()).split("train")
 
 
 def loader_rate(source: str, samples: tuple[Sample, ...]) -> Ratio:

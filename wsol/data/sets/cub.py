@@ -9,11 +9,11 @@
     ROOT/classes.txt                CLASS_ID NAME
     ROOT/images/NAME/...jpg
     ROOT/segmentations/NAME/...png  optional, here or beside ROOT
-    ROOT/hierarchy.csv              optional, stands above the built-in table of CUB
+    ROOT/hierarchy.csv              optional, used instead of the built-in table of CUB
 
-Ids are taken as they come: a subset has gaps. Labels are contiguous, in the order of class ids. Boxes are
-clipped to their images (30 of the 11,788 published ones reach outside). The files are read strictly: whatever
-is malformed is a DataError `file:line: reason`.
+Ids may have gaps, as in a subset. Labels are contiguous, in the order of class ids. Boxes are
+clipped to their images (30 of the 11,788 published ones reach outside). The files are read strictly: each
+malformed line is a DataError `file:line: reason`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from typing import Generic, TypeVar
 
 from wsol.data.faults import Faults
 from wsol.data.hierarchy import CubVersion, Hierarchy, cub_hierarchy, read_hierarchy_csv
-from wsol.data.image import image_sizes
+from wsol.data.image_cache import cached_sizes
+from wsol.data.sets.data_set import DataSet
 from wsol.data.textfile import (
     box_from_corner,
     clipped,
@@ -58,70 +59,79 @@ class Row(Generic[V]):
 
 
 @DATASETS.register("cub", "CUB-200-2011 as published, or any data set laid out like it")
-def load_cub(
-    root: Path, classes: str | tuple[int | str, ...] = "all", hierarchy: CubVersion = "danet"
-) -> DataIndex:
-    """The index of a data set in CUB layout.
+class Cub(DataSet):
+    """A data set in the layout of CUB-200-2011.
 
     classes: `all`; a list of class names ('001.Black_footed_Albatross' or without the number) or class ids;
     or `every-N`, the classes with the ids 1, 1 + N, 1 + 2N ...
     hierarchy: which grouping of the CUB classes, see `wsol.data.hierarchy.cub_hierarchy`.
     """
-    return read_cub(root, Faults(), classes, hierarchy)
 
+    def __init__(self, classes: str | tuple[int | str, ...] = "all", hierarchy: CubVersion = "danet") -> None:
+        self.classes = classes
+        self.hierarchy: CubVersion = hierarchy
 
-def read_cub(
-    root: Path,
-    faults: Faults,
-    classes: str | tuple[int | str, ...] = "all",
-    hierarchy: CubVersion = "danet",
-) -> DataIndex:
-    """As `load_cub`; what is wrong goes to `faults`, and an image with a fault is left out of the index."""
-    root = Path(root)
-    _require_layout(root)
-    names = _read(root / "classes.txt", "CLASS_ID NAME", _class_name, faults)
-    images = _read(root / "images.txt", "IMAGE_ID PATH", relative_path, faults)
-    labels = _read(root / "image_class_labels.txt", "IMAGE_ID CLASS_ID", _known_class(names), faults, images)
-    boxes = _read(root / "bounding_boxes.txt", "IMAGE_ID X Y WIDTH HEIGHT", _box, faults, images)
-    splits = _read(root / "train_test_split.txt", "IMAGE_ID 1|0", _split, faults, images)
-    _refuse_twins(root, names, images, splits, faults)
-    tables: tuple[Collection[int], ...] = (labels, boxes, splits)
-    for file, table in zip(FILES[1:4], tables, strict=True):
-        for image_id, row in images.items():
-            if image_id not in table:
-                faults.report(root / "images.txt", row.line, f"image {image_id} has no row in {file}")
+    @classmethod
+    def detect(cls, root: Path) -> bool:
+        """Whether images.txt is here, or in a folder below, which `read` then names."""
+        return (root / "images.txt").is_file() or _find_below(root) is not None
 
-    chosen = select_classes({i: row.value for i, row in names.items()}, classes)
-    label_of = {class_id: label for label, class_id in enumerate(chosen)}
-    ids = [i for i in images if i in labels and i in boxes and i in splits and labels[i].value in label_of]
-    paths = [root / "images" / images[i].value for i in ids]
-    masks = _segmentation_folder(root)
-    samples = []
-    for i, path, size in zip(ids, paths, image_sizes(paths), strict=True):
-        box = fit_box(boxes[i].value, size, root / "bounding_boxes.txt", boxes[i].line, faults)
-        if box is None:
-            continue
-        name = images[i].value
-        mask = masks / Path(name).with_suffix(".png") if masks else None
-        samples.append(
-            Sample(
-                name=name,
-                path=path,
-                label=label_of[labels[i].value],
-                boxes=(box,),
-                split=splits[i].value,
-                size=size,
-                segmentation_path=mask if mask and mask.is_file() else None,
-            )
+    def read(self, root: Path, faults: Faults) -> DataIndex:
+        """As for every data set; an image with a fault is left out of the index."""
+        root = Path(root)
+        _require_layout(root)
+        names = _read(root / "classes.txt", "CLASS_ID NAME", _class_name, faults)
+        images = _read(root / "images.txt", "IMAGE_ID PATH", relative_path, faults)
+        labels = _read(
+            root / "image_class_labels.txt", "IMAGE_ID CLASS_ID", _known_class(names), faults, images
         )
-    class_names = tuple(names[i].value for i in chosen)
-    return DataIndex(
-        "cub", root, tuple(samples), class_names, _hierarchy(root, hierarchy, class_names, faults)
-    )
+        boxes = _read(root / "bounding_boxes.txt", "IMAGE_ID X Y WIDTH HEIGHT", _box, faults, images)
+        splits = _read(root / "train_test_split.txt", "IMAGE_ID 1|0", _split, faults, images)
+        _refuse_twins(root, names, images, splits, faults)
+        tables: tuple[Collection[int], ...] = (labels, boxes, splits)
+        for file, table in zip(FILES[1:4], tables, strict=True):
+            for image_id, row in images.items():
+                if image_id not in table:
+                    faults.report(root / "images.txt", row.line, f"image {image_id} has no row in {file}")
+
+        chosen = select_classes({i: row.value for i, row in names.items()}, self.classes)
+        label_of = {class_id: label for label, class_id in enumerate(chosen)}
+        ids = [
+            i for i in images if i in labels and i in boxes and i in splits and labels[i].value in label_of
+        ]
+        paths = [root / "images" / images[i].value for i in ids]
+        segmentations = _segmentation_folder(root)
+        samples = []
+        for i, path, size in zip(ids, paths, cached_sizes(root, paths), strict=True):
+            box = fit_box(boxes[i].value, size, root / "bounding_boxes.txt", boxes[i].line, faults)
+            if box is None:
+                continue
+            name = images[i].value
+            segmentation = segmentations / Path(name).with_suffix(".png") if segmentations else None
+            samples.append(
+                Sample(
+                    name=name,
+                    path=path,
+                    label=label_of[labels[i].value],
+                    boxes=(box,),
+                    split=splits[i].value,
+                    size=size,
+                    segmentation_path=segmentation if segmentation and segmentation.is_file() else None,
+                )
+            )
+        class_names = tuple(names[i].value for i in chosen)
+        return DataIndex(
+            "cub",
+            root,
+            tuple(samples),
+            class_names,
+            _hierarchy(root, self.hierarchy, class_names, faults),
+            images_dir=root / "images",
+        )
 
 
 def select_classes(names: Mapping[int, str], classes: str | tuple[int | str, ...]) -> list[int]:
-    """The ids of the selected classes in ascending order. See `load_cub` for what can be asked for."""
+    """The ids of the selected classes in ascending order. See `Cub` for what can be asked for."""
     ids = sorted(names)
     if isinstance(classes, str):
         if classes == "all":
@@ -156,12 +166,17 @@ def _require_layout(root: Path) -> None:
     missing = [name for name in (*FILES, "images") if not (root / name).exists()]
     if not missing:
         return
-    for child in sorted(root.iterdir()):
-        if child.is_dir() and (child / "images.txt").is_file():
-            raise DataError(f"{root}: no {missing[0]} here, but {child} is a CUB data set: use that folder")
+    below = _find_below(root)
+    if below is not None and not (root / "images.txt").is_file():
+        raise DataError(f"{root}: no {missing[0]} here, but {below} is a CUB data set: use that folder")
     raise DataError(
         f"{root}: no {', no '.join(missing)}; a CUB data set has {', '.join(FILES)} and the folder images"
     )
+
+
+def _find_below(root: Path) -> Path | None:
+    """The first folder in `root` that holds an images.txt."""
+    return next((child for child in sorted(root.iterdir()) if (child / "images.txt").is_file()), None)
 
 
 def _read(

@@ -1,0 +1,229 @@
+"""What was learnt of the image files of a data set, remembered, so that each file is decoded once and not at
+every start.
+
+A file is known by its name, its size in bytes and the time of its last change; to ask costs one `stat`. A
+file that is new or changed is read again, and so is one that could not be read: only success is remembered.
+The cache is `.wsol-images` in the folder of the data set. Where nothing can be written there, or the folder
+is marked read-only, it is `~/.cache/wsol/<hash of the folder>.images` (below $XDG_CACHE_HOME instead of
+~/.cache where that is set). It can be deleted at any time.
+
+It is one binary table and not a data base: it is read in one go (for a million images about 90 MB, in a few
+seconds), replaced by a rename (so a kill leaves the old one, and two writers cannot mix), needs no locks
+(which network drives often lack), and carries a digest of itself, so that a damaged one is noticed and
+ignored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from wsol.data.image import ODDITIES, ImageFacts, image_sizes, in_threads, inspect_image
+from wsol.data.regular_file import require_regular
+from wsol.errors import DataError
+from wsol.runs.files import write_atomically
+
+NAME = ".wsol-images"
+MAGIC = b"wsol images 1\n"  # the number changes with the layout, with ODDITIES and with the decoder's rules
+SAVE_EVERY = 60.0  # seconds, while many files are read: what a kill can lose
+
+_DIGEST = 16
+_ROW = np.dtype(
+    [
+        ("bytes", "<i8"),
+        ("mtime_ns", "<i8"),
+        ("width", "<i4"),
+        ("height", "<i4"),
+        ("oddities", "u1"),
+        ("decoded", "?"),
+    ]
+)
+
+
+class _Stamp(NamedTuple):
+    """By what a file is recognised as the one of before."""
+
+    bytes: int
+    mtime_ns: int
+
+
+class _Entry(NamedTuple):
+    """One file. digest: b'' where only the header was read."""
+
+    stamp: _Stamp
+    size: tuple[int, int]
+    oddities: int
+    digest: bytes
+
+    def facts(self) -> ImageFacts:
+        words = tuple(word for bit, word in enumerate(ODDITIES) if self.oddities >> bit & 1)
+        return ImageFacts(self.size, self.digest, words)
+
+
+def cached_sizes(root: Path, paths: Sequence[Path]) -> list[tuple[int, int] | None]:
+    """(width, height) of each image of the data set in `root`, from its header; None where that cannot be
+    read."""
+    return ImageCache(root).sizes(paths)
+
+
+class ImageCache:
+    """What is known of the image files of the data set in `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = Path(root)
+        self._prefix = f"{self._root}{os.sep}"
+        self._files = (self._root / NAME, *_user_files(self._root))
+        self._known = self._load()
+        self._learnt: dict[str, _Entry] = {}
+
+    def sizes(self, paths: Sequence[Path]) -> list[tuple[int, int] | None]:
+        """See `cached_sizes`."""
+        sizes: list[tuple[int, int] | None] = []
+        stamps = self._stamps(paths)
+        for path, stamp in zip(paths, stamps, strict=True):
+            entry = self._known.get(self._name(path))
+            sizes.append(entry.size if entry is not None and entry.stamp == stamp else None)
+        missing = [i for i, size in enumerate(sizes) if size is None]
+        for i, size in zip(missing, image_sizes(paths[i] for i in missing), strict=True):
+            sizes[i], stamp = size, stamps[i]
+            if size is not None and stamp is not None:
+                self._learnt[self._name(paths[i])] = _Entry(stamp, size, 0, b"")
+        self._save()
+        return sizes
+
+    def inspect(self, paths: Sequence[Path], afresh: bool = False) -> Iterator[ImageFacts | DataError]:
+        """What a full decode of each file tells, or why it cannot be decoded, in the order of `paths`.
+
+        afresh: decode every file, whatever is known of it.
+        """
+        stamps = self._stamps(paths)
+        known: list[_Entry | None] = []
+        for path, stamp in zip(paths, stamps, strict=True):
+            entry = None if afresh else self._known.get(self._name(path))
+            known.append(entry if entry and entry.digest and entry.stamp == stamp else None)
+        new = in_threads(_try_inspect, (p for p, entry in zip(paths, known, strict=True) if entry is None))
+        saved = time.monotonic()
+        try:
+            for path, stamp, entry in zip(paths, stamps, known, strict=True):
+                if entry is not None:
+                    yield entry.facts()
+                    continue
+                facts = next(new)
+                if isinstance(facts, ImageFacts) and stamp is not None:
+                    bits = sum(1 << ODDITIES.index(word) for word in facts.oddities)
+                    self._learnt[self._name(path)] = _Entry(stamp, facts.size, bits, facts.digest)
+                if time.monotonic() - saved > SAVE_EVERY:
+                    self._save()
+                    saved = time.monotonic()
+                yield facts
+        finally:  # also where the caller stops early, by Ctrl-C for instance
+            self._save()
+
+    def _name(self, path: Path) -> str:
+        """Relative to the data set, so that the cache stays right where the whole folder is moved."""
+        return str(path).removeprefix(self._prefix)
+
+    def _stamps(self, paths: Sequence[Path]) -> list[_Stamp | None]:
+        """Taken before a file is read: one that changes meanwhile will not match at the next start."""
+        parts = (paths[i : i + 1000] for i in range(0, len(paths), 1000))  # a thread for each would be slow
+        return list(chain.from_iterable(in_threads(_stamp_all, parts)))
+
+    def _load(self) -> dict[str, _Entry]:
+        """What the cache files hold; a missing or damaged one holds nothing."""
+        known: dict[str, _Entry] = {}
+        for file in self._files:
+            with suppress(Exception):  # whatever is wrong with it: the images are read instead
+                require_regular(file)
+                known |= _unpack(file.read_bytes())
+        return known
+
+    def _save(self) -> None:
+        """Write down what is new, on top of what other processes have written since."""
+        if not self._learnt:
+            return
+        known = {
+            name: entry
+            for name, entry in (self._load() | self._learnt).items()
+            if name in self._learnt or (self._root / name).exists()
+        }
+        self._known |= self._learnt
+        self._learnt = {}
+        content = _pack(known)
+        for file in self._files:
+            with suppress(OSError):  # without a cache everything works, only slower
+                if file.parent == self._root and not stat.S_IMODE(self._root.stat().st_mode) & 0o222:
+                    continue  # marked read-only, which the superuser respects too
+                file.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(file, content)
+                return
+
+
+def _user_files(root: Path) -> tuple[Path, ...]:
+    """The cache file in the user's own folder; none where the user has no home."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    except RuntimeError:
+        return ()
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(root))).hexdigest()
+    return (folder / "wsol" / f"{digest[:32]}.images",)
+
+
+def _pack(known: dict[str, _Entry]) -> bytes:
+    """The table as bytes: MAGIC, digest of the rest, number of rows, rows, digests, names."""
+    rows = np.empty(len(known), _ROW)
+    for i, entry in enumerate(known.values()):
+        rows[i] = (*entry.stamp, *entry.size, entry.oddities, bool(entry.digest))
+    digests = b"".join(entry.digest or bytes(_DIGEST) for entry in known.values())
+    names = os.fsencode("\0".join(known))
+    body = b"".join((len(rows).to_bytes(8, "little"), rows.tobytes(), digests, names))
+    return MAGIC + hashlib.blake2b(body, digest_size=_DIGEST).digest() + body
+
+
+def _unpack(content: bytes) -> dict[str, _Entry]:
+    """The reverse of `_pack`. Raises ValueError where the content is damaged or of another version."""
+    start = len(MAGIC) + _DIGEST
+    body = memoryview(content)[start:]
+    if (
+        not content.startswith(MAGIC)
+        or hashlib.blake2b(body, digest_size=_DIGEST).digest() != content[len(MAGIC) : start]
+    ):
+        raise ValueError("not a cache of this version")
+    count = int.from_bytes(body[:8], "little")
+    rows = np.frombuffer(body, _ROW, count, offset=8)
+    at = 8 + rows.nbytes
+    digests = bytes(body[at : at + _DIGEST * count])
+    names = os.fsdecode(bytes(body[at + _DIGEST * count :])).split("\0") if count else []
+    known = {}
+    for i, (name, row) in enumerate(zip(names, rows.tolist(), strict=True)):
+        length, mtime_ns, width, height, oddities, decoded = row
+        digest = digests[_DIGEST * i : _DIGEST * (i + 1)] if decoded else b""
+        known[name] = _Entry(_Stamp(length, mtime_ns), (width, height), oddities, digest)
+    return known
+
+
+def _stamp_all(paths: Iterable[Path]) -> list[_Stamp | None]:
+    return [_stamp(path) for path in paths]
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return _Stamp(found.st_size, found.st_mtime_ns)
+
+
+def _try_inspect(path: Path) -> ImageFacts | DataError:
+    try:
+        return inspect_image(path)
+    except DataError as error:
+        return error
