@@ -10,8 +10,8 @@ import csv
 from pathlib import Path
 
 from wsol.data.faults import Faults
-from wsol.data.image import image_sizes
-from wsol.data.sets.dataset_kind import DataSet
+from wsol.data.image_cache import cached_sizes
+from wsol.data.sets.data_set import DataSet
 from wsol.records import Box, DataIndex, Sample
 from wsol.registry import DATASETS
 
@@ -31,7 +31,7 @@ class Flat(DataSet):
         with (root / "flat.csv").open(newline="") as file:
             rows = list(csv.DictReader(file))
         classes = tuple(sorted({row["class"] for row in rows}))
-        sizes = image_sizes([root / row["file"] for row in rows])
+        sizes = cached_sizes(root, [root / row["file"] for row in rows])
         samples: list[Sample] = []
         for line, (row, size) in enumerate(zip(rows, sizes, strict=True), start=2):
             if row["split"] not in ("train", "test"):

@@ -50,6 +50,11 @@ class _Bounded(io.RawIOBase):
         return data
 
 
+def is_prepared(out: Path) -> bool:
+    """Whether the folder is a data set in CUB layout already."""
+    return (out / "images.txt").is_file()
+
+
 def prepare(archive: Path, out: Path) -> Path:
     """Unpack a data set in CUB layout into the new folder `out` and return it.
 
@@ -58,7 +63,7 @@ def prepare(archive: Path, out: Path) -> Path:
     archive, out = Path(archive), Path(out)
     if not out.name:  # '.', which has to be called something while the archive is unpacked beside it
         out = out.resolve()
-    if (out / "images.txt").is_file():
+    if is_prepared(out):
         return out
     if not archive.is_file():
         raise DataError(f"{archive}: no such archive; CUB_200_2011.tgz is published by Caltech")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from wsol.data.faults import Faults
 from wsol.data.sets.cub import Cub
 from wsol.data.sets.data_set import DataSet
 from wsol.errors import DataError
+from wsol.notices import note
 from wsol.records import DataIndex
 from wsol.registry import DATASETS
 
@@ -34,8 +34,8 @@ class Synthetic(DataSet):
     def read(self, root: Path, faults: Faults) -> DataIndex:
         """The birds in `root`, painted first where that folder does not exist.
 
-        Birds that are there are used as they are; where they are not those that the options ask for, one line
-        on stderr says so.
+        Birds that are there are used as they are; where they are not those that the options ask for, a note
+        says so.
         """
         root = Path(root)
         if not root.exists():
@@ -59,10 +59,9 @@ class Synthetic(DataSet):
             if there[what] != asked[what]
         ]
         if other:
-            print(
-                f"wsol: note: {root} holds other birds than the config asks for ({', '.join(other)}); these "
-                "are used; to have the others painted, set data.root to a new folder",
-                file=sys.stderr,
+            note(
+                f"{root} holds other birds than the config asks for ({', '.join(other)}); these "
+                "are used; to have the others painted, set data.root to a new folder"
             )
         return index
 
@@ -70,7 +69,7 @@ class Synthetic(DataSet):
         from wsol.data.synthetic.paint import make_dataset  # slow to import, and needed once
 
         images = self.species * (self.train + self.test)
-        print(f"painting {images:,} images of {self.species} species into {root}", file=sys.stderr)
+        note(f"painting {images:,} images of {self.species} species into {root}")
         try:
             make_dataset(
                 root, species=self.species, train=self.train, test=self.test, size=self.size, seed=self.seed
