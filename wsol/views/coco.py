@@ -8,21 +8,20 @@ annotations alone is also a file of results.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from wsol.localization.localized import Found
+if TYPE_CHECKING:
+    from wsol.views.box_files import PhotoBoxes
 
 
-def coco_dict(
-    found: Mapping[str, tuple[tuple[int, int], Sequence[Found]]], classes: Sequence[str], description: str
-) -> dict[str, Any]:
+def coco_dict(found: Mapping[str, PhotoBoxes], classes: Sequence[str], description: str) -> dict[str, Any]:
     """What was found as COCO's dictionary; label c becomes category c + 1.
 
-    found: by file name, the size (width, height) of the image and what was found in it.
+    found: by file name, the size of the image and what was found in it.
     """
     images = [
-        {"id": i, "file_name": name, "width": width, "height": height}
-        for i, (name, ((width, height), _)) in enumerate(found.items(), start=1)
+        {"id": i, "file_name": name, "width": photo.size[0], "height": photo.size[1]}
+        for i, (name, photo) in enumerate(found.items(), start=1)
     ]
     annotations = [
         {
@@ -33,8 +32,8 @@ def coco_dict(
             "iscrowd": 0,
             "score": one.score,
         }
-        for i, (_, boxes) in enumerate(found.values(), start=1)
-        for one in boxes
+        for i, photo in enumerate(found.values(), start=1)
+        for one in photo.findings
     ]
     return {
         "info": {"description": description},
