@@ -1,4 +1,4 @@
-"""What the channel attention of runs has learned: NLL over seeds beside the paper's, and the masks' distribution."""
+"""What the channel attention of runs has learned: NLL over seeds beside the paper's, and how masks spread."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class NllRow:
 
 @dataclass(frozen=True)
 class AnalysisFiles:
-    """What was written for one run: the folder, and the classes whose masks are shown, () without attention."""
+    """What was written for one run: the folder, and the classes whose masks are shown, if there are masks."""
 
     run: Path
     folder: Path
@@ -69,7 +69,7 @@ class Analysis:
     files: tuple[AnalysisFiles, ...]
 
     def table(self) -> list[list[str]]:
-        """One line for each config: mean and deviation over its seeds, the uniform value, the paper's figure."""
+        """One line for each config: mean and deviation over seeds, the uniform value, the paper's figure."""
         head = ["method", "backbone", "runs", *DEFINITIONS, "uniform ln C", "paper (C = 200)"]
         return [head, *([*_cells(row)] for row in self.rows)]
 
@@ -88,8 +88,8 @@ def analyze_runs(
     """Analyse the channel attention of evaluated runs, from their predictions of the test images.
 
     classes: names or labels for the figures of the masks; None for five at equal intervals. out: the folder
-    for the files of a single run; None for the analysis folder of each run. Writes nll.csv, and for a run with
-    attention mask_means, mask_histogram and mask_boxes as PNG and mask_means, mask_histogram and
+    for the files of a single run; None for the analysis folder of each run. Writes nll.csv, and for a run
+    with attention mask_means, mask_histogram and mask_boxes as PNG and mask_means, mask_histogram and
     mask_quantiles as CSV.
     """
     if out is not None and len(runs) > 1:
@@ -117,7 +117,7 @@ def find_test_predictions(run: Run) -> Predictions:
 
 
 def find_labels(predictions: Predictions, wanted: Sequence[str] | None) -> list[int]:
-    """The labels of the wanted classes, given by name or label; some at equal intervals where none is wanted."""
+    """The labels of the wanted classes, given by name or label; None for some at equal intervals."""
     if not wanted:
         return default_classes(predictions)
     labels = []

@@ -62,8 +62,8 @@ def write_boxes(
 ) -> list[Path]:
     """boxes.json, boxes.csv and boxes_coco.json of what was found; returns their paths.
 
-    found: by the name of the photo. settings: what the boxes were made with. unreadable: why, for each file that
-    could not be read.
+    found: by the name of the photo. settings: what the boxes were made with. unreadable: why, for each file
+    that could not be read.
     """
     record = {
         **settings,

@@ -1,8 +1,8 @@
 """A journal of the photos that are done, so that a killed `wsol localize` goes on where it was.
 
-`boxes.jsonl` lies in the folder of results while photos are being looked at. Its first line holds the settings,
-each further line one photo with its boxes. Lines are only added, and each is flushed at once, so a kill loses at
-most the photo that was being looked at. When all photos are done, `finish` writes the files of
+`boxes.jsonl` lies in the folder of results while photos are being looked at. Its first line holds the
+settings, each further line one photo with its boxes. Lines are only added, and each is written at once, so a
+kill loses at most the photo that was being looked at. When all photos are done, `finish` writes the files of
 `wsol.views.box_files` and removes the journal.
 """
 
@@ -22,12 +22,15 @@ from wsol.views.box_files import PhotoBoxes, write_boxes
 from wsol.views.output_folder import claim_folder
 
 
+BEGINNING = b'{"settings": '
+
+
 class BoxJournal:
     """The journal in `folder`, open for adding photos.
 
     A journal that a killed process left is continued, where its settings are the same; other settings are
-    refused. A folder that holds something else is refused. overwrite: write into such a folder all the same, and
-    begin again where there is a journal.
+    refused. A folder that holds something else is refused. overwrite: write into such a folder all the same,
+    and begin again where there is a journal.
 
     >>> import tempfile
     >>> from wsol.records import Box
@@ -108,6 +111,8 @@ class BoxJournal:
         """Read what is there, and drop what a kill cut short."""
         size = os.fstat(self._descriptor).st_size
         content = os.pread(self._descriptor, size, 0)
+        if content[: len(BEGINNING)] != BEGINNING[: len(content)]:
+            raise RunFolderError(f"{self.path}: not a journal of `wsol localize`; choose another --out")
         whole = 0
         for number, (line, end) in enumerate(_whole_lines(content)):
             try:
@@ -117,10 +122,6 @@ class BoxJournal:
                 else:
                     self._done[record["file"]] = PhotoBoxes.from_json(record)
             except (ValueError, KeyError, TypeError):
-                if number == 0:
-                    raise RunFolderError(
-                        f"{self.path}: not a journal of `wsol localize`; choose another --out"
-                    ) from None
                 break  # what follows a damaged line is done again
             whole = end
         os.ftruncate(self._descriptor, whole)

@@ -77,8 +77,8 @@ def run_figures(run: Run, protocol: Protocol, threshold: Kind | None = None) -> 
     scores = evaluation[protocol.name]
     if scores.version != protocol.version:
         raise DataError(
-            f"{run.path}: its scores are of version {scores.version} of protocol {protocol.name}, which is now "
-            f"{protocol.version}, and versions do not compare; {again}"
+            f"{run.path}: its scores are of version {scores.version} of protocol {protocol.name}, which is "
+            f"now {protocol.version}, and versions are not compared; {again}"
         )
     if threshold is not None and threshold not in scores.at:
         raise DataError(f"{run.path}: no figures at the threshold {threshold!r}, only {', '.join(scores.at)}")

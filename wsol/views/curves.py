@@ -13,8 +13,8 @@ LINES = tuple(tuple(channel / 255 for channel in colour) for colour in (PREDICTE
 
 
 def panels() -> dict[str, tuple[dict[str, str], float]]:
-    """By the title of a panel: the columns of metrics.csv with their names in the legend, and the scale of their
-    values."""
+    """By the title of a panel: the columns of metrics.csv with their names in the legend, and the factor of
+    their values."""
     known = metrics()
     validated = {f"val_{key}": known[key].short for key in ("gt_known_loc", "top1_loc")}
     return {

@@ -1,6 +1,6 @@
 """Evaluated runs as pictures and pages need them: names to show, scores, predictions, and judged images.
 
-What became of an image comes from `wsol.scoring.judged.Judged` alone; nothing here compares an IoU with a level.
+What became of an image comes from `wsol.scoring.judged.Judged` alone; no view compares an IoU with a level.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from wsol.errors import DataError
 from wsol.localization.cutter import MapCutter
+from wsol.localization.maps import FloatMap
 from wsol.localization.predictions import OtherClassMaps, Predictions
 from wsol.run import Run
 from wsol.scoring.judged import Judged
@@ -58,7 +59,7 @@ class Measured:
             predictions.view, judged.found.boxes[row], predictions.size(row)
         )
 
-    def heat(self, row: int, which: int) -> NDArray[np.float64]:
+    def heat(self, row: int, which: int) -> FloatMap:
         """(h, w) in [0, 1]: the map that is cut, at the resolution of the raw map. which: TRUE or TOP."""
         raw = self.predictions.maps[row, which]
         cutter = MapCutter(raw, self.predictions.size(row), self.predictions.view)
@@ -70,8 +71,8 @@ class Measured:
         paths = [every[row] for row in rows]
         if paths and not any(path.is_file() for path in paths):
             raise DataError(
-                f"{paths[0]}: no such image file, and none of the others is there; if the data set was moved, "
-                "say where it lies now (--data)"
+                f"{paths[0]}: no such image file, and none of the others is there; if the data set was "
+                "moved, say where it lies now (--data)"
             )
         return paths
 

@@ -1,4 +1,4 @@
-"""Folders for results: not written into where they hold something, and with file names that every disk takes."""
+"""Folders for results: one that holds something is not written into, and file names fit every disk."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fit_name(name: str, suffix: str, longest: int = LONGEST) -> str:
     >>> fit_name("bird.jpg", ".png")
     'bird.jpg.png'
     >>> fit_name("bird" * 9, ".png", 24)
-    'birdbirdb-6df54cec4f.png'
+    'birdbirdb-ed7e0ed824.png'
     """
     encoded = os.fsencode(name)
     if len(encoded) + len(suffix) <= longest:

@@ -83,8 +83,8 @@ def draw_picked(
 ) -> Iterator[PickedImage]:
     """The picked images, as the first run ranks them, with what every run found on its best class's map.
 
-    how, num: which images, and at most how many; see `wsol.views.pick`. threshold: for all runs; None for each
-    run's own, which was chosen on held-out images where there were some and is the protocol's fixed one else.
+    how, num: which images, and at most how many; see `wsol.views.pick`. threshold: for all runs; None for
+    each run's own, which was chosen on held-out images where there were some, else the protocol's fixed one.
     An image that cannot be read any more is left out.
     """
     if num < 1:

@@ -40,10 +40,10 @@ BYTES_OF_PHOTO = 12_000  # a thumbnail of 256 pixels with its texts, in base64
 BYTES_OF_MAPS = 3_600  # the boxes, overlaps, maps and outcomes of one run, in base64
 
 GALLERY_NOTE = (
-    "Blue is the predicted box, red the true one. The IoU is green where the image is a hit: by the map of the "
-    "predicted class where that class is right and the box passes, by the map of the true class where the box "
-    "passes. Move the threshold, and the boxes and figures follow. Click to enlarge; the arrow keys go from "
-    "image to image."
+    "Blue is the predicted box, red the true one. The IoU is green where the image is a hit: on the map of "
+    "the predicted class where that class is right and the box passes (top-1), on the map of the true class "
+    "where the box passes (GT-known). Move the threshold, and the boxes and figures follow. Click to enlarge; "
+    "the arrow keys go from image to image."
 )
 ALL_CONTOURS_NOTE = (
     " This protocol counts the best of all contours: the box that is drawn is the one around the largest "
@@ -77,9 +77,8 @@ def build_page(runs: Sequence[Run], protocol: Protocol | None = None, num_images
     protocol = protocol or runs[0].protocol()
     measured = measure(runs, protocol)
     first, total = measured[0], len(measured[0].predictions)
-    thresholds = threshold_grid(
-        [t for m in measured for t in (m.scores.threshold, m.scores.default_threshold())]
-    )
+    reported = [t for m in measured for t in (m.scores.threshold, m.scores.default_threshold())]
+    thresholds = threshold_grid(reported)
     rows = gallery_rows(total, len(measured), num_images)
     judged = [m.judge(thresholds) for m in measured]
     live = [live_figures(true) for true, _ in judged]
@@ -162,17 +161,11 @@ def gallery_side(
     """What one run gives to the gallery. live: figures by key, at each threshold."""
     predictions = measured.predictions
     probabilities = predictions.probabilities[rows]
+    of_true = np.take_along_axis(probabilities, predictions.labels[rows, None], axis=1)[:, 0]
     known = metrics()
     return GallerySide(
         name=measured.name,
-        true=_map_view(
-            measured,
-            true,
-            TRUE,
-            rows,
-            true.known(),
-            probabilities[np.arange(len(rows)), predictions.labels[rows]],
-        ),
+        true=_map_view(measured, true, TRUE, rows, true.known(), of_true),
         top=_map_view(measured, top, TOP, rows, top.top(1), probabilities.max(axis=1)),
         predicted=predictions.predicted[rows],
         kinds=np.array([true.kinds(row) for row in rows.tolist()], dtype=np.uint8).reshape(len(rows), -1),

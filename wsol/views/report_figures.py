@@ -21,10 +21,10 @@ Live = Mapping[str, NDArray[np.float64]]
 
 OVER_THRESHOLDS = ("top1_loc", "gt_known_loc")  # drawn where several runs share a chart
 THRESHOLDS_NOTE = (
-    "The marked threshold is the one that the protocol itself reports. A fixed threshold uses no boxes, a "
-    "held-out one was chosen on training images, and the oracle's on these test images, so it cannot be known "
-    "without their boxes. The centre box is a Gaussian in the middle of every image: it does not look at the "
-    "image, and a localizer should beat it."
+    "The marked threshold is the one that the protocol itself reports. A fixed threshold uses no boxes. A "
+    "held-out threshold was chosen on training images, by their boxes. The oracle's was chosen on these test "
+    "images, by their boxes, so no one has it for new images. The centre box is a Gaussian in the middle of "
+    "every image: it does not look at the image, and a localizer should beat it."
 )
 
 
@@ -82,11 +82,9 @@ def result_rows(measured: Sequence[Measured]) -> list[ResultRow]:
         own = one.scores.threshold_kind
         for kind in sorted(one.scores.at, key=lambda kind: kind != own):
             figures = one.scores.figures if kind == own else one.scores.at[kind].figures
+            marked = best if kind == own else {}
             cells = [
-                Cell(
-                    _percent(figures, m.key),
-                    kind == own and m.key in figures and figures[m.key] == best.get(m.key),
-                )
+                Cell(_percent(figures, m.key), m.key in marked and figures.get(m.key) == marked[m.key])
                 for m in shown
             ]
             threshold = f"{one.scores.at[kind].threshold:.2f} {KINDS[kind]}"
