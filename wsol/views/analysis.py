@@ -66,7 +66,7 @@ class Analysis:
     """The analysis of one run or several; printed, it is a table."""
 
     rows: tuple[NllRow, ...]
-    files: tuple[AnalysisFiles, ...]
+    written: tuple[AnalysisFiles, ...]
 
     def table(self) -> list[list[str]]:
         """One line for each config: mean and deviation over seeds, the uniform value, the paper's figure."""
@@ -100,12 +100,12 @@ def analyze_runs(
     }
     groups = group_over_seeds(runs)
     nll = {run: analyze_nll(found) for run, found in predictions.items()}
-    files = [
+    written = [
         _write_files(run, out or run.folder.analysis, predictions[run], nll[run], labels.get(run, []))
         for run in runs
     ]
     rows = [_nll_row(members, [nll[run] for run in members], predictions[members[0]]) for members in groups]
-    return Analysis(tuple(rows), tuple(files))
+    return Analysis(tuple(rows), tuple(written))
 
 
 def find_test_predictions(run: Run) -> Predictions:

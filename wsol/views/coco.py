@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wsol.views.box_files import PhotoBoxes
+    from wsol.views.box_formats import PhotoBoxes
 
 
 def coco_dict(found: Mapping[str, PhotoBoxes], classes: Sequence[str], description: str) -> dict[str, Any]:
@@ -20,8 +20,8 @@ def coco_dict(found: Mapping[str, PhotoBoxes], classes: Sequence[str], descripti
     found: by file name, the size of the image and what was found in it.
     """
     images = [
-        {"id": i, "file_name": name, "width": photo.size[0], "height": photo.size[1]}
-        for i, (name, photo) in enumerate(found.items(), start=1)
+        {"id": i, "file_name": name, "width": width, "height": height}
+        for i, (name, ((width, height), _)) in enumerate(found.items(), start=1)
     ]
     annotations = [
         {
@@ -32,8 +32,8 @@ def coco_dict(found: Mapping[str, PhotoBoxes], classes: Sequence[str], descripti
             "iscrowd": 0,
             "score": one.score,
         }
-        for i, photo in enumerate(found.values(), start=1)
-        for one in photo.findings
+        for i, (_, findings) in enumerate(found.values(), start=1)
+        for one in findings
     ]
     return {
         "info": {"description": description},

@@ -10,7 +10,7 @@ from wsol.method_names import method_name
 from wsol.registry import suggest
 from wsol.run import Run
 from wsol.scoring.metrics import KINDS, Kind, headline_metrics
-from wsol.scoring.protocols import Protocol
+from wsol.scoring.protocols import Protocol, find_protocols
 from wsol.scoring.published import PublishedResult, published_results
 from wsol.scoring.significance import ALPHA, Sample, p_value
 from wsol.views.comparison import ComparedRow, Comparison
@@ -19,18 +19,20 @@ from wsol.views.seeds import group_over_seeds
 
 def compare_runs(
     runs: Sequence[Run],
-    protocol: Protocol | None = None,
+    protocol: str | None = None,
     threshold: Kind | None = None,
     published: bool = False,
 ) -> Comparison:
     """Evaluated runs side by side: one row for each config over its seeds, the first one the reference.
 
-    protocol: None for that of the first run. threshold: the kind of threshold of the runs' figures; None for
+    protocol: a name; None for that of the first run. threshold: the kind of threshold of the runs' figures; None for
     the kind that the protocol itself reports. published: add the published results of the same backbones.
     """
     if not runs and not published:
         raise ConfigError("nothing to compare: name run folders, or ask for --published")
-    rows = group_runs(runs, protocol or runs[0].protocol(), threshold) if runs else []
+    if protocol is not None:
+        find_protocols(protocol)  # an unknown name ends here, also where only published results are shown
+    rows = group_runs(runs, runs[0].protocol(protocol), threshold) if runs else []
     reference = rows[0] if rows else None
     left_out = 0
     if published:

@@ -42,11 +42,6 @@ def fit_name(name: str, suffix: str, longest: int = LONGEST) -> str:
 
 
 def file_name(text: str, suffix: str, longest: int = LONGEST) -> str:
-    """The same for any text: whatever is no letter, digit, point or dash becomes an underscore."""
+    """The same for any text, such as the name of an image with its folders: what is no letter, digit, point
+    or dash becomes an underscore."""
     return fit_name(re.sub(r"[^\w.-]+", "_", text), suffix, longest)
-
-
-def overlay_path(folder: Path, name: str) -> Path:
-    """Where the overlay of a photo goes: `folder/overlays/NAME.png`, below the same folders as the photo."""
-    photo = Path(name)
-    return folder / "overlays" / photo.parent / fit_name(photo.name, ".png")

@@ -45,4 +45,4 @@ def pick_rows(
     if label is not None:
         own = rows[np.asarray(labels)[rows] == label]
         return ORDERS["worst"](own, overlap, score)[:num].tolist()
-    raise ConfigError(f"--pick {how!r}: neither an order nor a class{suggest(how, [*ORDERS, *classes])}")
+    raise ConfigError(f"pick {how!r}: neither an order nor a class{suggest(how, [*ORDERS, *classes])}")

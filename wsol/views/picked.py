@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,17 +12,15 @@ from PIL import Image
 
 from wsol.class_names import display_names
 from wsol.data.image import read_image
-from wsol.drawing.grid import draw_grid, in_rows
+from wsol.drawing.grid import draw_grid
 from wsol.drawing.overlay import MAX_SIDE, Marked, draw_overlay
 from wsol.errors import ConfigError, DataError
 from wsol.records import Box
 from wsol.run import Run
-from wsol.runs.files import replacing
 from wsol.scoring.judged import Judged
 from wsol.scoring.protocols import Protocol
-from wsol.views.measured import TOP, Measured, measure
-from wsol.views.output_folder import claim_folder, file_name
 from wsol.views.pick import pick_rows
+from wsol.views.side_by_side import TOP, Measured, measure
 
 TILE = 460  # longest side of a picture in the grid
 
@@ -55,27 +52,25 @@ class PickedImage:
     truth: str
     sides: Sequence[PickedSide]
 
-    def picture(self) -> Image.Image:
-        """One picture; several runs stand side by side under their names."""
-        if len(self.sides) == 1:
-            return self.sides[0].picture
-        return draw_grid([[side.picture for side in self.sides]], [side.run for side in self.sides])
+    @property
+    def pictures(self) -> list[Image.Image]:
+        return [side.picture for side in self.sides]
+
+    @property
+    def tiles(self) -> list[Image.Image]:
+        return [side.tile for side in self.sides]
+
+    @property
+    def thresholds(self) -> list[float]:
+        return [side.threshold for side in self.sides]
 
     def _repr_png_(self) -> bytes:
+        sheet = self.pictures[0]
+        if len(self.sides) > 1:
+            sheet = draw_grid([self.pictures], [side.run for side in self.sides])
         file = io.BytesIO()
-        self.picture().save(file, "PNG")
+        sheet.save(file, "PNG")
         return file.getvalue()
-
-
-@dataclass(frozen=True)
-class PictureFiles:
-    """What was written: a sheet with all pictures, and each picture in a file of its own."""
-
-    grid: Path
-    singles: tuple[Path, ...]
-
-    def _repr_png_(self) -> bytes:
-        return self.grid.read_bytes()
 
 
 def draw_picked(
@@ -88,9 +83,9 @@ def draw_picked(
     An image that cannot be read any more is left out.
     """
     if num < 1:
-        raise ConfigError(f"--num {num}: at least 1")
+        raise ConfigError(f"num {num}: at least 1 picture is needed")
     if threshold is not None and not 0 <= threshold < 1:
-        raise ConfigError(f"--threshold {threshold} is outside 0 to 1")
+        raise ConfigError(f"threshold {threshold} is outside 0 to 1")
     measured = measure(runs, protocol)
     cuts = [m.scores.default_threshold() if threshold is None else threshold for m in measured]
     judged = [m.judge([cut])[1] for m, cut in zip(measured, cuts, strict=True)]
@@ -148,37 +143,3 @@ def _draw_side(
     )
     threshold = float(judged.found.thresholds[0])
     return PickedSide(measured.name, threshold, outcome, overlap, predicted, score, picture, tile)
-
-
-def write_pictures(images: Iterable[PickedImage], out: Path, overwrite: bool = False) -> PictureFiles:
-    """A PNG for each image, and grid.png with all of them: several runs in columns, one run in rows.
-
-    The folder is claimed when the first image comes, so that a mistake before that leaves nothing behind.
-    """
-    singles: list[Path] = []
-    tiles: list[list[Image.Image]] = []
-    captions: list[str] = []
-    names: list[str] = []
-    for number, image in enumerate(images, start=1):
-        if number == 1:
-            claim_folder(out, overwrite)
-            names = [side.run for side in image.sides]
-        path = out / f"{number:03d}_{file_name(Path(image.name).stem, '.png', 80)}"
-        _save(image.picture(), path)
-        singles.append(path)
-        tiles.append([side.tile for side in image.sides])
-        captions.append(f"{image.truth}   {image.name}")
-    if not singles:
-        raise DataError(f"{out}: nothing was drawn, since no image fits")
-    if len(names) > 1:
-        sheet = draw_grid(tiles, names, captions)
-    else:
-        sheet = draw_grid(in_rows([row[0] for row in tiles]))
-    grid = out / "grid.png"
-    _save(sheet, grid)
-    return PictureFiles(grid, tuple(singles))
-
-
-def _save(picture: Image.Image, path: Path) -> None:
-    with replacing(path) as draft:
-        picture.save(draft)

@@ -11,17 +11,15 @@ from numpy.typing import NDArray
 
 from wsol.class_names import display_names
 from wsol.config_file import dump_config
-from wsol.errors import ConfigError, RunFolderError
+from wsol.errors import ConfigError
 from wsol.records import Box
 from wsol.run import Run
-from wsol.runs.files import write_text
 from wsol.scoring.error_kinds import OUTCOMES
 from wsol.scoring.judged import Judged
 from wsol.scoring.metrics import metrics
 from wsol.scoring.protocols import Protocol
 from wsol.views.gallery import GalleryImages, GallerySide, MapView, pack_gallery
-from wsol.views.measured import TOP, TRUE, Measured, measure
-from wsol.views.page import Page, RunFacts, render
+from wsol.views.page import Page, RunFacts
 from wsol.views.report_figures import (
     THRESHOLDS_NOTE,
     accuracy_charts,
@@ -33,6 +31,7 @@ from wsol.views.report_figures import (
     shown_metrics,
 )
 from wsol.views.report_masks import mask_section
+from wsol.views.side_by_side import TOP, TRUE, Measured, measure
 
 NUM_THRESHOLDS = 100
 LARGEST_FILE = 38_000_000
@@ -42,7 +41,7 @@ BYTES_OF_MAPS = 3_600  # the boxes, overlaps, maps and outcomes of one run, in b
 GALLERY_NOTE = (
     "Blue is the predicted box, red the true one. The IoU is green where the image is a hit: on the map of "
     "the predicted class where that class is right and the box passes (top-1), on the map of the true class "
-    "where the box passes (GT-known). Move the threshold, and the boxes and figures follow. Click to enlarge; "
+    "where the box passes (GT-known). Move the threshold, and boxes and figures follow. Click to enlarge; "
     "the arrow keys go from image to image."
 )
 ALL_CONTOURS_NOTE = (
@@ -51,29 +50,10 @@ ALL_CONTOURS_NOTE = (
 )
 
 
-def write_report(
-    runs: Sequence[Run],
-    protocol: Protocol | None = None,
-    out: Path | None = None,
-    num_images: int | None = None,
-    overwrite: bool = False,
-) -> Path:
-    """Write the report of evaluated runs as one HTML file, and return its path.
-
-    protocol: None for that of the first run. out: None for the report in the first run's folder, which is
-    replaced; any other file that exists is replaced with `overwrite` only.
-    """
-    path = out or runs[0].folder.report
-    if out is not None and out.exists() and not overwrite:
-        raise RunFolderError(f"{out}: already exists; choose another --out or allow it with --overwrite")
-    write_text(path, render(build_page(runs, protocol, num_images)), parents=True)
-    return path
-
-
 def build_page(runs: Sequence[Run], protocol: Protocol | None = None, num_images: int | None = None) -> Page:
     """Everything that the report shows. num_images: at most so many in the gallery; None for what fits."""
     if num_images is not None and num_images < 0:
-        raise ConfigError(f"--images {num_images}: not less than 0")
+        raise ConfigError(f"images {num_images}: not less than 0")
     protocol = protocol or runs[0].protocol()
     measured = measure(runs, protocol)
     first, total = measured[0], len(measured[0].predictions)

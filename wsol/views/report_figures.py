@@ -14,8 +14,8 @@ from wsol.scoring.judged import Judged
 from wsol.scoring.metrics import KINDS, Kind, Metric, headline_metrics, metrics
 from wsol.scoring.scores import Scores
 from wsol.views.charts import Series, line_chart
-from wsol.views.measured import Measured
 from wsol.views.page import Card, Cell, ResultRow
+from wsol.views.side_by_side import Measured
 
 Live = Mapping[str, NDArray[np.float64]]
 

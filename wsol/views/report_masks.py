@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from wsol.scoring.nll import DEFINITIONS, analyze_nll
 from wsol.views.charts import Series, histogram, line_chart
-from wsol.views.measured import Measured
 from wsol.views.page import MaskSection
+from wsol.views.side_by_side import Measured
 
 BINS = 40
 COLUMNS = ("Run", "Mean", "Deviation", "across channels", "across images", *DEFINITIONS, "ln C")

@@ -86,7 +86,7 @@ def measure(runs: Sequence[Run], protocol: Protocol) -> list[Measured]:
     """
     measured = [
         Measured(name, run, protocol, *run.evaluated(protocol))
-        for name, run in zip(display_run_names(runs), runs, strict=True)
+        for name, run in zip(run_names(runs), runs, strict=True)
     ]
     first = measured[0]
     for other in measured[1:]:
@@ -97,7 +97,7 @@ def measure(runs: Sequence[Run], protocol: Protocol) -> list[Measured]:
     return measured
 
 
-def display_run_names(runs: Sequence[Run]) -> list[str]:
+def run_names(runs: Sequence[Run]) -> list[str]:
     """The runs by their folder names, or by their paths where these are shared."""
     names = [run.name for run in runs]
     return [name if names.count(name) == 1 else str(run.path) for name, run in zip(names, runs, strict=True)]
