@@ -2,27 +2,81 @@
 
 Data flows one way through the rooms of this package, and each room knows only the ones before it::
 
-    data -> models -> localize -> scoring -> training
-                                          -> views
-    images  maps      boxes       numbers    runs and pictures
+    data -> models -> localization -> scoring -> training      (a trained localizer in a run folder)
+                                              -> views
+    images  maps      boxes           numbers    pictures
 
-`wsol.load(RUN)` opens a trained localizer; see `wsol.api`.
+The public functions are these; everything that the command line can do, they do::
+
+    import wsol
+    birds = wsol.paint_birds("birds")
+    run = wsol.train("configs/demo.yaml", "runs/demo", set={"data.root": birds})
+    wsol.evaluate(run, "all")
+    wsol.load(run)("bird.jpg").overlay()
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from wsol.version import __version__
 
 if TYPE_CHECKING:
-    from wsol.api import load
+    from wsol.api.comparing import analyze, compare
+    from wsol.api.data import open_dataset, paint_birds
+    from wsol.api.evaluating import evaluate
+    from wsol.api.localizing import export, load, localize
+    from wsol.api.modelling import build_localizer
+    from wsol.api.picturing import report, visualize
+    from wsol.api.scoring import score
+    from wsol.api.training import train
+    from wsol.config import Config
+    from wsol.run import Run
 
-__all__ = ["__version__", "load"]
+# Where each public name lives. It is imported at its first use: torch takes seconds, and `import wsol` should
+# not wait for it.
+_HOMES = {
+    "Config": "wsol.config",
+    "Run": "wsol.run",
+    "analyze": "wsol.api.comparing",
+    "build_localizer": "wsol.api.modelling",
+    "compare": "wsol.api.comparing",
+    "evaluate": "wsol.api.evaluating",
+    "export": "wsol.api.localizing",
+    "load": "wsol.api.localizing",
+    "localize": "wsol.api.localizing",
+    "open_dataset": "wsol.api.data",
+    "paint_birds": "wsol.api.data",
+    "report": "wsol.api.picturing",
+    "score": "wsol.api.scoring",
+    "train": "wsol.api.training",
+    "visualize": "wsol.api.picturing",
+}
+
+__all__ = [
+    "Config",
+    "Run",
+    "__version__",
+    "analyze",
+    "build_localizer",
+    "compare",
+    "evaluate",
+    "export",
+    "load",
+    "localize",
+    "open_dataset",
+    "paint_birds",
+    "report",
+    "score",
+    "train",
+    "visualize",
+]
 
 
 def __getattr__(name: str) -> Any:
-    """`load` at its first use: torch takes seconds to import, and `wsol --help` should not wait for it."""
-    if name == "load":
-        from wsol.api import load
-
-        return load
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'wsol' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import signal
 import sys
 from collections.abc import Sequence
 
 from wsol.commands import COMMANDS
+from wsol.commands.subcommands import add_subcommands
 from wsol.errors import WsolError
+from wsol.notices import notes_as_lines
 from wsol.version import __version__
 
 DESCRIPTION = """\
@@ -29,31 +30,27 @@ def build_parser() -> argparse.ArgumentParser:
         prog="wsol", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"wsol {__version__}")
-    debug = argparse.ArgumentParser(add_help=False)
-    debug.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in COMMANDS:
-        module = importlib.import_module(f"wsol.commands.{name}")
-        command = commands.add_parser(
-            name,
-            help=module.HELP,
-            description=module.DESCRIPTION,
-            parents=[debug],
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        module.add_arguments(command)
-        command.set_defaults(run=module.run)
+    parser.set_defaults(run=_say_what_there_is, parser=parser, debug=False)
+    add_subcommands(parser, COMMANDS, "wsol.commands.{}", metavar="COMMAND")
     return parser
+
+
+def _say_what_there_is(args: argparse.Namespace) -> int:
+    args.parser.print_help()
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns 0, or the exit code of the error that was printed."""
     args = build_parser().parse_args(argv)
     try:
-        return args.run(args) or 0
+        with notes_as_lines():
+            return args.run(args) or 0
     except WsolError as error:
         if args.debug:
             raise
+        for detail in error.details:
+            print(f"fault: {detail}", file=sys.stderr)
         print(f"wsol: error: {' '.join(str(error).split())}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:  # the reader of our output went away, as `wsol list | head -1` does

@@ -181,10 +181,38 @@ class Eval:
 
 @dataclass(frozen=True)
 class Config:
-    """All of a run. plugins: modules that register what the rest names; see `wsol.plugins`."""
+    """All that decides a run. plugins: modules that register what the rest names; see `wsol.plugins`.
+
+    >>> config = Config.read({"model": {"backbone": "tiny", "attention": "gpca"}}, set={"train.epochs": 3})
+    >>> config.model.attention.name, config.train.epochs
+    ('gpca', 3)
+    """
 
     plugins: tuple[str, ...] = ()
     data: Data = Data()
     model: Model = Model()
     train: Train = Train()
     eval: Eval = Eval()
+
+    @classmethod
+    def read(
+        cls, source: Config | Mapping[str, Any] | Path | str, set: Mapping[str, Any] | None = None
+    ) -> Config:
+        """A config from a YAML file, from nested values, or another config, with the values of `set` on top."""
+        from wsol.config_file import config_from_dict, config_to_dict, load_config
+
+        if isinstance(source, (str, Path)):
+            return load_config(source, set=set)
+        if isinstance(source, Config):
+            return config_from_dict(config_to_dict(source), set) if set else source
+        return config_from_dict(source, set)
+
+    def __str__(self) -> str:
+        from wsol.config_file import dump_config
+
+        return dump_config(self)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"<pre>{escape(str(self))}</pre>"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 
 class WsolError(Exception):
-    """Base of every error that is meant for a user: one line that says what, where and what to do."""
+    """Base of every error that is meant for a user: one line that says what, where and what to do.
+
+    details: further lines, where many things of one kind are wrong.
+    """
 
     exit_code = 2
+    details: tuple[str, ...] = ()
 
 
 class ConfigError(WsolError):
@@ -24,6 +29,14 @@ class DataError(WsolError):
         place = f"{path}:{line}" if line is not None else f"{path}"
         return cls(f"{place}: {reason}")
 
+    @classmethod
+    def listing(cls, message: str, details: Sequence[str]) -> DataError:
+        """The error of several faults: the message with the first of them, all of them in `details`."""
+        more = f" (and {len(details) - 1:,} more)" if len(details) > 1 else ""
+        error = cls(f"{message}: {details[0]}{more}")
+        error.details = tuple(details)
+        return error
+
 
 class CheckpointError(WsolError):
     """A checkpoint or weights file that is missing, damaged, unsafe or of another model."""
@@ -31,6 +44,14 @@ class CheckpointError(WsolError):
 
 class RunFolderError(WsolError):
     """A run or output folder that is in use, not empty, or not what was asked for."""
+
+
+class TrainingStopped(WsolError):
+    """Training was stopped by a signal and has saved where it stands; the exit code is 128 + the signal."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class TrainingDiverged(WsolError):

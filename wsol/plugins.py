@@ -81,7 +81,9 @@ def load_recorded(path: Path, run_dir: Path) -> None:
         if name in _LOADED:
             continue
         if file.resolve().is_relative_to(run_dir.resolve()):
-            raise ConfigError(f"plugin {name}: {file} lies in the run folder; code in a run folder is never run")
+            raise ConfigError(
+                f"plugin {name}: {file} lies in the run folder; code in a run folder is never run"
+            )
         if file.is_file():
             found: Path | None = file
         else:
@@ -125,7 +127,9 @@ def _import(name: str, file: Path | None) -> ModuleType:
         return importlib.import_module(name)
     there = sys.modules.get(name)
     if there is not None and Path(there.__file__ or "").resolve() != file:
-        raise ValueError(f"the name is taken by the module {there.__file__ or 'of Python itself'}; rename {file}")
+        raise ValueError(
+            f"the name is taken by the module {there.__file__ or 'of Python itself'}; rename {file}"
+        )
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None

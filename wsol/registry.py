@@ -72,8 +72,8 @@ class Registry:
         required: tuple[str, ...] = (),
     ) -> None:
         self.kind = kind
-        self._homes = homes
-        self._supplied = frozenset(supplied)
+        self.homes = homes
+        self.supplied = frozenset(supplied)
         self._required = required
         self._entries: dict[str, Entry] = {}
         self._imported = False
@@ -103,7 +103,7 @@ class Registry:
         """Every component of this kind, in the order of registration."""
         if not self._imported:
             self._imported = True  # set first: a home may look things up while it is imported
-            for home in self._homes:
+            for home in self.homes:
                 importlib.import_module(home)
         return self._entries
 
@@ -129,7 +129,7 @@ class Registry:
         return {
             p.name: Option(p.name, hints.get(p.name, Any), p.default, p.default is inspect.Parameter.empty)
             for p in inspect.signature(factory).parameters.values()
-            if p.name not in self._supplied
+            if p.name not in self.supplied
             and p.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         }
 

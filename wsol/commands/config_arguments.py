@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wsol.config import Config
 
 
 def add_config_arguments(parser: argparse.ArgumentParser) -> None:
-    """CONFIG as `args.config`, every --set as one text in `args.overrides`, for `load_config`."""
+    """CONFIG as `args.config`, every --set as one text in `args.overrides`, for `read_config`."""
     parser.add_argument("config", type=Path, metavar="CONFIG", help="YAML file; see configs/")
     parser.add_argument(
         "--set",
@@ -17,3 +21,10 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A.B=C",
         help="change one value of the config; may be repeated",
     )
+
+
+def read_config(args: argparse.Namespace) -> Config:
+    """The config that the arguments name, with every --set on top."""
+    from wsol.config_file import load_config
+
+    return load_config(args.config, args.overrides)

@@ -29,56 +29,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from wsol.cli import main
     from wsol.errors import ConfigError
+    from wsol.runs.folder import RunFolder
 
     if not CONFIG.is_file():
         raise ConfigError(f"the demo needs {CONFIG}, which is part of the repository: run it from a clone")
     started = time.monotonic()
-    run_dir = free_folder(args.out / "run")
-    for command in steps(args.out, run_dir):
+    folder = RunFolder(free_folder(args.out / "run"))
+    sheet = args.out / "birds.png"
+    for command in steps(args.out / "birds", sheet, folder.path):
         print(f"\n$ wsol {shlex.join(command)}", flush=True)
         code = main(command)
         if code:
             return code
+    results = {
+        sheet: "the painted birds with their true boxes",
+        folder.curves: "the training",
+        folder.overlays / "grid.png": "found (blue) and true (red) boxes on test images",
+        folder.report: "everything, in a browser",
+    }
     print(f"\nthe demo took {time.monotonic() - started:.0f} s; look at:")
-    found = results(args.out, run_dir)
-    width = max(len(str(path)) for path, _ in found)
-    for path, what in found:
-        print(f"  {path!s:<{width}}  {what}")
+    for path, what in results.items():
+        print(f"  {path!s:<{max(len(str(p)) for p in results)}}  {what}")
     return 0
 
 
 def free_folder(path: Path) -> Path:
     """`path`, or `path-2`, `path-3`, ...: what an earlier demo made stays."""
-    numbers = itertools.count(2)
-    candidate = path
-    while candidate.exists():
-        candidate = path.with_name(f"{path.name}-{next(numbers)}")
-    return candidate
+    names = itertools.chain([path], (path.with_name(f"{path.name}-{n}") for n in itertools.count(2)))
+    return next(p for p in names if not p.exists())
 
 
-def steps(out: Path, run_dir: Path) -> list[list[str]]:
+def steps(birds: Path, sheet: Path, run_dir: Path) -> list[list[str]]:
     """The commands of the demo, in order. Birds that an earlier demo painted are kept."""
     from wsol.config_file import load_config
 
-    birds, run = str(out / "birds"), str(run_dir)
     counts = load_config(CONFIG).data.options  # how many birds the config trains on
-    paint = ["data", "synth", birds, *(word for k, v in counts.items() for word in (f"--{k}", str(v)))]
+    paint = ["data", "synth", str(birds), *(word for k, v in counts.items() for word in (f"--{k}", str(v)))]
+    run = str(run_dir)
     return [
-        *([] if (out / "birds").exists() else [paint]),
-        ["data", "check", birds],
-        ["data", "info", birds, "--out", str(out / "birds.png")],
+        *([] if birds.exists() else [paint]),
+        ["data", "check", str(birds)],
+        ["data", "info", str(birds), "--out", str(sheet)],
         ["train", str(CONFIG), "--set", f"data.root={birds}", "--run-dir", run],
         ["evaluate", run, "--protocol", "all"],
         ["visualize", run, "--pick", "random", "--num", "12"],
         ["report", run],
-    ]
-
-
-def results(out: Path, run_dir: Path) -> list[tuple[Path, str]]:
-    """What the demo leaves to look at."""
-    return [
-        (out / "birds.png", "the painted birds with their true boxes"),
-        (run_dir / "curves.png", "the training"),
-        (run_dir / "overlays" / "grid.png", "found (blue) and true (red) boxes on test images"),
-        (run_dir / "report.html", "everything, in a browser"),
     ]

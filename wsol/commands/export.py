@@ -22,28 +22,16 @@ ONNX has no Cholesky operator, so a model with GPCA attention can only be writte
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_dir", type=Path, metavar="RUN", help="run folder of a trained localizer")
-    parser.add_argument("--format", choices=("torch", "onnx"), default="torch", help="default: torch")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="default: RUN/localizer.pt2 or RUN/localizer.onnx"
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace a file that exists")
+    add = parser.add_argument
+    add("run_dir", type=Path, metavar="RUN", help="run folder of a trained localizer")
+    add("--format", choices=("torch", "onnx"), default="torch", help="default: torch")
+    add("--out", type=Path, metavar="FILE", help="default: RUN/localizer.pt2 or RUN/localizer.onnx")
+    add("--overwrite", action="store_true", help="replace a file that exists")
 
 
 def run(args: argparse.Namespace) -> None:
-    from wsol.api import finder_of
-    from wsol.models.export import SUFFIXES, ModelCard, export
-    from wsol.runs.folder import load_run
+    from wsol.api.localizing import export
+    from wsol.models.export import card_path
 
-    loaded = load_run(args.run_dir, "cpu")
-    finder = finder_of(loaded)
-    out = args.out or args.run_dir / f"localizer{SUFFIXES[args.format]}"
-    card = ModelCard(
-        classes=loaded.classes,
-        view=finder.view,
-        protocol=finder.protocol.name,
-        threshold=finder.threshold,
-        origin={"run": str(args.run_dir), "checkpoint": loaded.checkpoint.name, "epoch": loaded.epoch},
-    )
-    card_path = export(loaded.localizer, args.format, out, card, args.overwrite)
-    print(f"{out}  ({out.stat().st_size / 1e6:.1f} MB)\n{card_path}")
+    path = export(args.run_dir, args.out, format=args.format, overwrite=args.overwrite)
+    print(f"{path}  ({path.stat().st_size / 1e6:.1f} MB)\n{card_path(path)}")

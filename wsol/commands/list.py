@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 
-HELP = "what a config can name: backbones, drop blocks, heads, attentions, data sets, protocols"
+HELP = "what a config can name: backbones, heads, attentions, data sets, protocols and the like"
 DESCRIPTION = """\
 Print every component that a config can name, with one line each and its options.
 
@@ -25,38 +25,29 @@ def run(args: argparse.Namespace) -> None:
 
     if args.kind is not None and args.kind not in REGISTRIES:
         raise ConfigError(f"unknown kind {args.kind!r}{suggest(args.kind, REGISTRIES)}")
-    kinds = [args.kind] if args.kind else list(REGISTRIES)
-    print("\n\n".join(_describe(kind) for kind in kinds))
+    print("\n\n".join(_describe(kind) for kind in ([args.kind] if args.kind else REGISTRIES)))
     if args.kind == "protocols":
-        from wsol.scoring.protocols import protocol_table
+        from wsol.scoring.protocols import describe_protocols
+        from wsol.text_table import text_table
 
-        print("\n" + protocol_table())
+        print("\n" + text_table(describe_protocols(), left=99))
 
 
 def _describe(kind: str) -> str:
     """One kind as text: name, summary, and the options with their defaults below."""
-    from wsol.registry import REGISTRIES
+    from wsol.listing import list_components
 
-    registry = REGISTRIES[kind]
-    width = max(len(name) for name in registry.entries()) + 2
+    found = list_components(kind)
+    width = max((len(one.name) for one in found), default=0) + 2
     lines = [kind.upper()]
-    for name, entry in registry.entries().items():
-        lines.append(f"  {name:<{width}}{entry.summary}")
-        member = name + "NAME" if name.endswith(":") else name
-        options = [
-            o.name if o.required else f"{o.name}={_short(o.default)}"
-            for o in registry.options(member).values()
-        ]
-        if options:
+    for one in found:
+        lines.append(f"  {one.name:<{width}}{one.summary}")
+        if one.options:
             lines += textwrap.wrap(
-                "options: " + ", ".join(options),
+                "options: " + ", ".join(one.options),
                 width=108,
                 initial_indent=" " * (width + 2),
                 subsequent_indent=" " * (width + 11),
                 break_on_hyphens=False,
             )
     return "\n".join(lines)
-
-
-def _short(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

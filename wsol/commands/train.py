@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from wsol.commands.config_arguments import add_config_arguments
+from wsol.commands.config_arguments import add_config_arguments, read_config
 
 HELP = "train a localizer, or continue a run"
 DESCRIPTION = """\
@@ -33,28 +33,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from wsol.config_file import load_config
+    config = read_config(args)  # checked whole before torch is even imported
 
-    config = load_config(args.config, args.overrides)  # checked whole before torch is even imported
+    from wsol.api.training import train
+    from wsol.errors import TrainingStopped
+    from wsol.runs.ranks import is_main_process
 
-    from wsol.runs.folder import RunFolder, default_run_dir
-    from wsol.runs.ranks import Ranks
-    from wsol.training.log import read_csv
-    from wsol.training.signals import StopSignal
-    from wsol.training.trainer import train
-    from wsol.views.curves import draw_curves
-
-    ranks = Ranks.join(config.train.device)
     try:
-        run_dir = ranks.on_main(lambda: args.run_dir or default_run_dir(args.config, args.resume))
-        with StopSignal() as stop:
-            code = train(config, run_dir, args.resume, ranks, stop)
-    finally:
-        ranks.leave()
-    if ranks.is_main:
-        folder = RunFolder(run_dir)
-        if folder.metrics.exists():
-            draw_curves(read_csv(folder.metrics), folder.curves, title=run_dir.name)
-        if code == 0:
-            print(f"trained: {run_dir} (curves: {folder.curves}); next: wsol evaluate {run_dir}")
-    return code
+        trained = train(config, args.run_dir, resume=args.resume, progress=True, name=args.config.stem)
+    except TrainingStopped as stopped:
+        return stopped.exit_code  # the log has said where it stands
+    if is_main_process():
+        print(
+            f"trained: {trained.path} (curves: {trained.folder.curves}); next: wsol evaluate {trained.path}"
+        )
+    return 0

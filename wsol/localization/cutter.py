@@ -111,7 +111,9 @@ class MapCutter:
 
         def make() -> tuple[Levels, Contours]:
             score_map = self.score_map(e)
-            levels = cut_quantized(score_map, thresholds) if e.quantized else cut(score_map, thresholds, e.strict)
+            levels = (
+                cut_quantized(score_map, thresholds) if e.quantized else cut(score_map, thresholds, e.strict)
+            )
             return levels, contour_boxes(levels, e.holes, areas)
 
         if not areas and (True, key) in self._kept:  # found with more than is needed

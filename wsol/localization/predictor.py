@@ -41,7 +41,12 @@ def predict(
     writer = PredictionsWriter(folder, header, ranks.on_main(lambda: secrets.token_hex(4)))
     ranks.on_main(lambda: writer.start([s.label for s in samples], [s.size for s in samples]))
     loader: Any = make_eval_loader(
-        samples, View(header.view, header.side), batch=batch, workers=workers, rank=ranks.rank, world=ranks.world
+        samples,
+        View(header.view, header.side),
+        batch=batch,
+        workers=workers,
+        rank=ranks.rank,
+        world=ranks.world,
     )
     localizer.eval()
     bar = tqdm(
@@ -59,4 +64,3 @@ def predict(
     ranks.gather(None)  # everyone has written
     ranks.on_main(lambda: writer.finish() and None)
     return Predictions(folder)
-

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol as Shape
 
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -36,9 +35,6 @@ class Overlaps(Shape):
     def single(self) -> Floats: ...
     @property
     def best(self) -> Floats: ...
-
-
-
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,9 @@ class Judged:
     @cached_property
     def passed(self) -> Bools:
         """(N, S) whether the box passes, which makes a hit where the class is right."""
-        return self.judge.known(self.found) if self.source.ranks is None else self.judge.box_passes(self.found)
+        return (
+            self.judge.known(self.found) if self.source.ranks is None else self.judge.box_passes(self.found)
+        )
 
     def kind(self, row: int, column: int) -> str:
         """What became of an image at one threshold: one of `OUTCOMES`."""

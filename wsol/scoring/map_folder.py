@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +54,7 @@ class MapFolder:
         return self.folder / f"{self.samples[row].name}.npy"
 
     def raw_map(self, row: int) -> FloatMap:
-        raw = np.load(self.path(row), allow_pickle=False)
-        return raw.astype(np.float32) if raw.dtype == np.float16 else raw
+        return read_map(self.path(row))
 
     def truths(self, row: int) -> NDArray[np.float64]:
         return np.asarray(self.samples[row].boxes, dtype=np.float64).reshape(-1, 4)
@@ -81,7 +81,7 @@ class MapFolder:
         constant: list[str] = []
 
         def look(row: int) -> tuple[str | None, bool]:
-            return _inspect(self.path(row), any_range)
+            return inspect_map(self.path(row), any_range)
 
         for sample, (fault, flat) in zip(self.samples, in_threads(look, range(len(self))), strict=True):
             if fault:
@@ -95,16 +95,24 @@ class MapFolder:
         return faults, constant
 
 
-def _inspect(path: Path, any_range: bool) -> tuple[str | None, bool]:
+def read_map(path: Path) -> FloatMap:
+    """The map in a .npy file; half precision becomes float32, since OpenCV takes no other."""
+    raw: FloatMap = np.load(path, allow_pickle=False)
+    return raw.astype(np.float32) if raw.dtype == np.float16 else raw
+
+
+def inspect_map(source: Path | NDArray[Any], any_range: bool) -> tuple[str | None, bool]:
     """(why a map cannot be scored, whether it is constant)."""
-    if not path.is_file():
-        return "missing", False
-    if path.stat().st_size == 0:
-        return "empty file", False
-    try:
-        raw = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        return f"not a .npy file that can be read ({' '.join(str(error).split())})", False
+    raw: Any = source
+    if isinstance(source, Path):
+        if not source.is_file():
+            return "missing", False
+        if source.stat().st_size == 0:
+            return "empty file", False
+        try:
+            raw = np.load(source, allow_pickle=False)
+        except Exception as error:  # a damaged header makes NumPy raise nearly anything
+            return f"not a .npy file that can be read ({' '.join(str(error).split())})", False
     if not isinstance(raw, np.ndarray) or not np.issubdtype(raw.dtype, np.floating):
         return f"expected floating point values, got {getattr(raw, 'dtype', 'an archive')}", False
     if raw.ndim != 2 or raw.size == 0:

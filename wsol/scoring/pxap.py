@@ -74,7 +74,9 @@ def _read_marked(path: Path, view: View, size: tuple[int, int]) -> NDArray[np.ui
     values = read_segmentation(path)
     if values.shape != (size[1], size[0]):
         given, wanted = f"{values.shape[1]} x {values.shape[0]}", f"{size[0]} x {size[1]}"
-        raise DataError.at(path, None, f"a segmentation of {given} for an image of {wanted}; mend or remove it")
+        raise DataError.at(
+            path, None, f"a segmentation of {given} for an image of {wanted}; mend or remove it"
+        )
     marked = (values > values.max() / 2).astype(np.uint8)
     marked = cv2.resize(marked, (view.resized, view.resized), interpolation=cv2.INTER_NEAREST)
     inside = slice(view.margin, view.margin + view.side)

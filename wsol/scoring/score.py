@@ -132,7 +132,9 @@ def _scores(
     at = {}
     for kind, threshold in picked.kinds.items():
         own = [c for c in columns if c[0] == kind]
-        counts = (held_out.num_images, held_out.num_boxes) if held_out and kind == "held_out" else (None, None)
+        counts = (
+            (held_out.num_images, held_out.num_boxes) if held_out and kind == "held_out" else (None, None)
+        )
         at[kind] = ScoresAt(threshold, {c[1]: means[c] for c in own}, {c[1]: spans[c] for c in own}, *counts)
     known = metrics()
     own = [c for c in columns if c[0] in (None, p.headline) and known[c[1]].headline]

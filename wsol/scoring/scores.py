@@ -244,9 +244,7 @@ class Evaluation(Mapping[str, Scores]):
                 faults={kind: tuple(record.get(kind, ())) for kind in FAULTS},
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise DataError(
-                f"{path}: not what `wsol evaluate` writes ({error!r}); evaluate again"
-            ) from None
+            raise DataError(f"{path}: not what `wsol evaluate` writes ({error!r}); evaluate again") from None
 
     @classmethod
     def read(cls, path: Path) -> Evaluation:
@@ -269,7 +267,9 @@ class Evaluation(Mapping[str, Scores]):
         )
 
     def _repr_html_(self) -> str:
-        caption = f"{self.origin}: {self.num_images:,} {self.split} images, figures in percent [95 % interval]"
+        caption = (
+            f"{self.origin}: {self.num_images:,} {self.split} images, figures in percent [95 % interval]"
+        )
         return html_table(summary_rows(self), caption)
 
 

@@ -147,7 +147,10 @@ def _count_block(source: MapSource, protocols: tuple[named.Protocol, ...], rows:
     ranks = source.ranks
     # Those that need areas come first: what they find will do for the others.
     ordered = sorted(protocols, key=lambda p: p.extraction.single_box == "largest component")
-    totals = {p.name: Hits(len(rows), np.zeros((7, len(p.extraction.thresholds)), dtype=np.int64)) for p in protocols}
+    totals = {
+        p.name: Hits(len(rows), np.zeros((7, len(p.extraction.thresholds)), dtype=np.int64))
+        for p in protocols
+    }
     for i, scorer in _scorers(source, rows):
         row = rows[i]
         segmentation_path = source.segmentation_path(row)

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from wsol.config import Config
 from wsol.data.dataset import make_eval_loader
 from wsol.data.transforms import View
+from wsol.localization.batch import look_at
 from wsol.records import Sample
-from wsol.registry import PROTOCOLS
 from wsol.runs.ranks import Ranks
 from wsol.scoring.image import ImageScorer
-from wsol.scoring.protocols import HIT, Protocol
-from wsol.scoring.sweep import own_overlap, passes
+from wsol.scoring.judge import Judge
+from wsol.scoring.protocols import find_protocols
 
 if TYPE_CHECKING:
     from wsol.models.localizer import Localizer
@@ -33,8 +33,8 @@ class Validator:
     def __init__(self, samples: Sequence[Sample], config: Config, ranks: Ranks) -> None:
         self.samples = samples
         self._ranks = ranks
-        self._protocol: Protocol = PROTOCOLS.create(config.eval.protocol)
-        self._view = View(self._protocol.view, config.data.image_size)
+        self._judge = Judge(find_protocols(config.eval.protocol)[0])
+        self._view = View(self._judge.protocol.view, config.data.image_size)
         self._loader = make_eval_loader(
             samples,
             self._view,
@@ -44,7 +44,6 @@ class Validator:
             world=ranks.world,
         )
 
-    @torch.no_grad()
     def figures(self, localizer: Localizer) -> dict[str, float]:
         """`val_top1_cls`, `val_top1_loc`, `val_gt_known_loc` as shares; nothing where nothing is held out."""
         if not self.samples:
@@ -53,17 +52,21 @@ class Validator:
         localizer.eval()
         counts = {"images": 0.0, "boxed": 0.0, "top1_cls": 0.0, "top1_loc": 0.0, "gt_known_loc": 0.0}
         for batch in self._loader:
-            output = localizer(batch.images.to(self._ranks.device))
-            maps = localizer.maps_for(output, batch.labels.to(self._ranks.device)).float().cpu().numpy()
-            right = (output.logits.argmax(dim=1).cpu() == batch.labels) & ~batch.failed
+
+            def true_class(logits: Tensor, labels: Tensor = batch.labels) -> Tensor:
+                return labels.to(logits.device)[:, None]
+
+            seen = look_at(localizer, batch.images, true_class)
+            right = (seen.logits.argmax(axis=1) == batch.labels.numpy()) & ~batch.failed.numpy()
             counts["images"] += len(right)
             counts["top1_cls"] += int(right.sum())
-            for index, raw, is_right in zip(batch.indices.tolist(), maps, right.tolist(), strict=True):
+            rows = zip(batch.indices.tolist(), seen.maps[:, 0], right.tolist(), strict=True)
+            for index, raw, is_right in rows:
                 if self.samples[index].boxes:
-                    known, top = self._hits(self.samples[index], raw)
+                    known, top = self._hits(self.samples[index], raw, is_right)
                     counts["boxed"] += 1
                     counts["gt_known_loc"] += known
-                    counts["top1_loc"] += top and is_right
+                    counts["top1_loc"] += top
         total = self._ranks.sum(counts)
         result = {"val_top1_cls": total["top1_cls"] / total["images"]}
         if total["boxed"]:
@@ -71,14 +74,12 @@ class Validator:
             result["val_gt_known_loc"] = total["gt_known_loc"] / total["boxed"]
         return result
 
-    def _hits(self, sample: Sample, raw: NDArray[np.float32]) -> tuple[bool, bool]:
-        """Whether the box of the true class's map counts, for GT-known and for top-1 localization."""
+    def _hits(self, sample: Sample, raw: NDArray[np.float32], right_class: bool) -> tuple[bool, bool]:
+        """Whether the image counts, for GT-known and for top-1 localization."""
         if sample.size is None:  # its file could not be read: a miss
             return False, False
-        protocol = self._protocol
-        found = ImageScorer(raw, sample.boxes, sample.size, self._view).find(
-            protocol, np.array([protocol.fixed])
-        )
-        overlap = own_overlap(protocol, found.single, found.best)
-        known, top = (bool(passes(overlap, HIT, s)[0]) for s in (protocol.strict_known, protocol.strict_top))
-        return known, top
+        protocol = self._judge.protocol
+        fixed = np.array([protocol.extraction.fixed])
+        found = ImageScorer(raw, sample.boxes, sample.size, self._view).find(protocol, fixed)
+        rank = 0 if right_class else 1
+        return bool(self._judge.known(found)[0]), bool(self._judge.top(found, rank, 1)[0])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
+import os
 import pickle
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from wsol.data.transforms import View
-from wsol.errors import DataError
+from wsol.errors import DataError, RunFolderError
 from wsol.localization.predictions import Flag, Header, Predictions, PredictionsWriter, class_ranks
 from wsol.records import Box, DataIndex, Sample
 
@@ -29,7 +31,8 @@ def make_index(num: int = NUM) -> DataIndex:
 
 
 def make_writer(folder: Path, index: DataIndex) -> PredictionsWriter:
-    return PredictionsWriter(folder, Header.of(index, index.samples, "test", View("crop", 64), "epoch 3"))
+    header = Header.of(index, index.samples, "test", View("crop", 64), "epoch 3", "abc")
+    return PredictionsWriter(folder, header, token="same")
 
 
 def start(writer: PredictionsWriter, index: DataIndex) -> None:
@@ -112,6 +115,72 @@ def test_a_former_folder_is_replaced_only_when_the_new_one_is_whole(tmp_path: Pa
     again = make_writer(tmp_path / "p", index)
     start(again, index)
     assert len(Predictions(tmp_path / "p")) == NUM
+
+
+def test_a_kill_in_the_middle_of_the_swap_leaves_the_former_predictions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every step of the swap may be the last one: predictions are always found."""
+    index = make_index()
+
+    def write_all() -> PredictionsWriter:
+        writer = make_writer(tmp_path / "p", index)
+        start(writer, index)
+        write_rows(tmp_path / "p", range(NUM))
+        return writer
+
+    write_all().finish()
+    whole_rename = Path.rename
+    for steps in (0, 1):
+        writer, left = write_all(), steps
+
+        def rename_until(self: Path, target: Path) -> Path:
+            nonlocal left
+            if left == 0:
+                raise KeyboardInterrupt
+            left -= 1
+            return whole_rename(self, target)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "rename", rename_until)
+            with pytest.raises(KeyboardInterrupt):
+                writer.finish()
+        assert len(Predictions(tmp_path / "p")) == NUM, f"killed before step {steps + 1}"
+    write_all().finish()
+    assert [p.name for p in tmp_path.iterdir()] == ["p"], "the next evaluation clears up"
+
+
+def test_a_full_disk_is_one_line_and_keeps_the_former_predictions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = make_index()
+    writer = make_writer(tmp_path / "p", index)
+    start(writer, index)
+    write_rows(tmp_path / "p", range(NUM))
+    writer.finish()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    start(writer, index)
+    with pytest.raises(RunFolderError, match="No space left on device; the former predictions are intact"):
+        write_rows(tmp_path / "p", range(NUM))
+    assert len(Predictions(tmp_path / "p")) == NUM
+
+
+def test_image_files_are_kept_relative_to_the_data_set(tmp_path: Path) -> None:
+    inside = Sample("a/1.jpg", tmp_path / "birds/images/a/1.jpg", 0, (), "test", (9, 9))
+    outside = Sample("b.jpg", tmp_path / "elsewhere/b.jpg", 0, (), "test", (9, 9))
+    index = DataIndex("fake", tmp_path / "birds", (inside, outside), tuple("ab"))
+    writer = PredictionsWriter(tmp_path / "p", Header.of(index, index.samples, "test", View("resize", 8)))
+    start(writer, index)
+    zeros = np.zeros((2, 2, 2, 2), np.float32)
+    writer.write(np.arange(2), zeros[:, :, 0, 0], zeros, np.zeros(2, bool))
+    found = writer.finish()
+    assert [found.image_path(row) for row in (0, 1)] == [inside.path, outside.path]
+    moved = tmp_path / "new place"
+    assert [found.image_path(row, moved) for row in (0, 1)] == [moved / "images/a/1.jpg", outside.path]
 
 
 def test_flags(tmp_path: Path) -> None:

@@ -18,32 +18,19 @@ from wsol.data.faults import Faults
 from wsol.data.image import read_image
 from wsol.data.synthetic.paint import make_dataset
 from wsol.data.transforms import View
-from wsol.localization.predictions import Predictions
+from wsol.localization.predictions import Header, Predictions
 from wsol.localization.predictor import predict
 from wsol.models.localizer import Localizer, build_localizer
 from wsol.records import DataIndex
+from wsol.runs.ranks import Ranks
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Alone:
-    rank: int = 0
-    world: int = 1
-
-    def on_main(self, act: Callable[[], T]) -> T:
-        return act()
-
-    def gather(self, value: T) -> list[T]:
-        return [value]
-
-
-@dataclass(frozen=True)
-class InThreads:
+class InThreads(Ranks):
     """Ranks as threads of this process that wait for each other."""
 
-    rank: int
-    world: int
     barrier: threading.Barrier
     box: dict[str, Any] = field(default_factory=dict)
 
@@ -65,7 +52,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> DataIndex:
     root = make_dataset(
         tmp_path_factory.mktemp("data") / "birds", species=3, train=2, test=5, size=80, seed=1
     )
-    return read_dataset(root, Faults(), None, None)
+    return read_dataset(root, Faults())
 
 
 @pytest.fixture(scope="module")
@@ -80,23 +67,14 @@ def localizer() -> Localizer:
     return build_localizer(model, 3).eval()
 
 
-def run_predict(localizer: Localizer, index: DataIndex, folder: Path, team: Any, batch: int = 4) -> Any:
-    return predict(
-        localizer,
-        index,
-        index.split("test"),
-        folder,
-        View("resize", 64),
-        team,
-        split="test",
-        batch=batch,
-        workers=0,
-        origin="untrained",
-    )
+def run_predict(localizer: Localizer, index: DataIndex, folder: Path, ranks: Ranks, batch: int = 4) -> Any:
+    samples = index.split("test")
+    header = Header.of(index, samples, "test", View("resize", 64), "untrained")
+    return predict(localizer, samples, folder, header, ranks, batch=batch, workers=0)
 
 
 def test_rows_are_what_the_network_says(localizer: Localizer, index: DataIndex, tmp_path: Path) -> None:
-    found = run_predict(localizer, index, tmp_path / "p", Alone(), batch=1)
+    found = run_predict(localizer, index, tmp_path / "p", Ranks.alone(), batch=1)
     for row, sample in enumerate(index.split("test")):
         square = View("resize", 64).apply(read_image(sample.path))
         with torch.inference_mode():
@@ -111,9 +89,9 @@ def test_rows_are_what_the_network_says(localizer: Localizer, index: DataIndex, 
 
 def test_two_ranks_write_what_one_writes(localizer: Localizer, index: DataIndex, tmp_path: Path) -> None:
     """15 images in batches of 4: the ranks have different numbers of batches and nothing is padded."""
-    alone = run_predict(localizer, index, tmp_path / "one", Alone())
+    alone = run_predict(localizer, index, tmp_path / "one", Ranks.alone())
     barrier, box = threading.Barrier(2), dict[str, Any]()
-    teams = [InThreads(rank, 2, barrier, box) for rank in (0, 1)]
+    teams = [InThreads(rank, 2, torch.device("cpu"), barrier, box) for rank in (0, 1)]
     errors: list[BaseException] = []
 
     def work(team: InThreads) -> None:
@@ -142,7 +120,7 @@ def test_an_unreadable_image_is_flagged_and_stays(
     broken.write_bytes(b"not an image")
     name = index.split("test")[3].name
     changed = index.with_samples([replace(s, path=broken) if s.name == name else s for s in index.samples])
-    found = run_predict(localizer, changed, tmp_path / "p", Alone())
+    found = run_predict(localizer, changed, tmp_path / "p", Ranks.alone())
     assert len(found) == len(index.split("test"))
     assert found.faults()["unreadable_images"] == [name]
     assert found.ranks[3] == len(index.classes)

@@ -41,7 +41,7 @@ def make_predictions(tmp_path: Path) -> Made:
         index = fake_index(labels, boxes, scores.shape[1])
         writer = PredictionsWriter(
             tmp_path / "predictions" / name,
-            Header.of(index, index.samples, "test", View("resize", SIDE), "by hand"),
+            Header.of(index, index.samples, "test", View("resize", SIDE), "by hand", "digest"),
         )
         writer.start(labels, [s.size for s in index.samples])
         both = np.stack([maps, maps], axis=1).astype(np.float32)

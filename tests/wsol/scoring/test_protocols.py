@@ -10,8 +10,8 @@ from wsol.data.transforms import View
 from wsol.errors import ConfigError
 from wsol.registry import PROTOCOLS
 from wsol.scoring.image import ImageScorer
-from wsol.scoring.protocols import Protocol, find_protocols, protocol_table
-from wsol.scoring.sweep import own_overlap, passes
+from wsol.scoring.judge import Judge
+from wsol.scoring.protocols import Protocol, describe_protocols, find_protocols
 
 NAMES = ["gpca", "wsoleval-v1", "wsoleval-v2", "adl", "danet", "tscam", "bas"]
 SIDE = 32
@@ -22,7 +22,7 @@ def box_of(name: str, score_map: NDArray[np.float64], threshold: float | None = 
     """The single box that a protocol draws at its fixed threshold, on an image of the map's own size."""
     protocol = PROTOCOLS.create(name)
     scorer = ImageScorer(score_map, (), (SIDE, SIDE), View(protocol.view, SIDE))
-    found = scorer.find(protocol, np.array([protocol.fixed if threshold is None else threshold]))
+    found = scorer.find(protocol, np.array([protocol.extraction.fixed if threshold is None else threshold]))
     return tuple(found.boxes[0].tolist())
 
 
@@ -41,11 +41,10 @@ def test_all_are_registered() -> None:
 
 
 def test_the_table_names_every_protocol_and_how_they_differ() -> None:
-    table = protocol_table()
-    head = table.splitlines()[0].split()
-    assert head == NAMES
-    rows = [line.split("  ")[0].strip() for line in table.splitlines()[2:]]
-    assert len(rows) == len(set(rows)) >= 10
+    head, *rows = describe_protocols()
+    assert head[1:] == NAMES
+    assert len(rows) == len({row[0] for row in rows}) >= 10
+    assert all(len(row) == len(head) for row in rows)
     columns = {
         p.name: tuple(getattr(p, f) for f in Protocol.__dataclass_fields__ if f not in ("name", "summary"))
         for p in find_protocols(["all"])
@@ -139,10 +138,12 @@ def test_a_hit_at_exactly_one_half() -> None:
         view = View(protocol.view, SIDE)
         m, size = view.margin, (view.resized, view.resized)  # the image is as large as it is resized to
         found = ImageScorer(corner, [(m, m, m + 19, m + 9)], size, view).find(protocol, np.array([0.3]))
-        overlap = own_overlap(protocol, found.single, found.best)
-        assert overlap[0] == 0.5
-        assert passes(overlap, 0.5, protocol.strict_known)[0] == known, name
-        assert passes(overlap, 0.5, protocol.strict_top)[0] == top, name
+        judge = Judge(protocol)
+        assert judge.counted(found)[0] == 0.5
+        assert judge.known(found)[0] == known, name
+        assert judge.box_passes(found)[0] == top, name
+        assert judge.top(found, 0, 1)[0] == top, name
+        assert not judge.top(found, 1, 1)[0], "the class is wrong"
 
 
 def test_a_share_of_the_maximum() -> None:
@@ -163,7 +164,7 @@ def test_a_share_of_the_maximum() -> None:
 
 def test_another_normalisation_is_in_the_name() -> None:
     (changed,) = find_protocols(["gpca"], "pas")
-    assert (changed.name, changed.recipe.normalize) == ("gpca+pas", "pas")
+    assert (changed.name, changed.extraction.recipe.normalize) == ("gpca+pas", "pas")
     assert find_protocols(["gpca+pas"]) == [changed], "and the name gives it back"
     assert find_protocols(["gpca"], "none")[0].name == "gpca+none", "raw maps are another evaluation"
     assert find_protocols(["gpca"], "minmax") == find_protocols(["gpca"]), "its own one changes nothing"
@@ -177,7 +178,7 @@ def test_v2_counts_the_best_contour() -> None:
     two[24:28, 24:28] = 0.9
     scorer = ImageScorer(two, [(24, 24, 28, 28)], (SIDE, SIDE), View("resize", SIDE))
     found = {n: scorer.find(PROTOCOLS.create(n), np.array([0.2])) for n in ("wsoleval-v1", "wsoleval-v2")}
-    own = {n: own_overlap(PROTOCOLS.create(n), f.single, f.best)[0] for n, f in found.items()}
+    own = {n: Judge(PROTOCOLS.create(n)).counted(f)[0] for n, f in found.items()}
     assert own == {"wsoleval-v1": 0.0, "wsoleval-v2": 1.0}
 
 

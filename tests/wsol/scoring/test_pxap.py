@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from wsol.data.transforms import View
+from wsol.errors import DataError
 from wsol.scoring import pxap
 from wsol.scoring.pxap import PixelCounts, read_regions
 
@@ -24,7 +25,9 @@ def straight_average_precision(scores: np.ndarray, truth: np.ndarray) -> float:
 
 
 def count_pixels(scores: np.ndarray, path: Path, view: View) -> PixelCounts:
-    return pxap.count_pixels(scores, read_regions(path, view))
+    with Image.open(path) as mask:
+        size = mask.size
+    return pxap.count_pixels(scores, read_regions(path, view, size))
 
 
 def save_mask(path: Path, mask: np.ndarray, white: int = 255) -> Path:
@@ -76,6 +79,15 @@ def test_the_mask_follows_the_view(tmp_path: Path) -> None:
     path = save_mask(tmp_path / "m.png", mask)
     assert count_pixels(np.zeros((224, 224)), path, View("crop", 224)).on.sum() == 0
     assert count_pixels(np.zeros((224, 224)), path, View("resize", 224)).on.sum() == 14 * 224
+
+
+def test_a_segmentation_of_another_size_than_its_image_is_refused(tmp_path: Path) -> None:
+    path = save_mask(tmp_path / "m.png", np.ones((40, 30), bool))
+    with pytest.raises(DataError, match=r"m\.png: a segmentation of 30 x 40 for an image of 60 x 80"):
+        read_regions(path, View("resize", 16), (60, 80))
+    save_mask(tmp_path / "m_ignore.png", np.ones((20, 30), bool))
+    with pytest.raises(DataError, match=r"m_ignore\.png: a segmentation of 30 x 20"):
+        read_regions(path, View("resize", 16), (30, 40))
 
 
 def test_no_object_at_all() -> None:

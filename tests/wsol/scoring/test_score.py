@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from wsol.localization.predictions import Predictions
 from wsol.records import Box
 from wsol.scoring.baseline import CentreMaps, centre_map
-from wsol.scoring.metrics import HeldOut, choose_threshold, hold_out_thresholds, score
 from wsol.scoring.protocols import GPCA, TSCAM, WSOLEVAL_V1, WSOLEVAL_V2, find_protocols
+from wsol.scoring.score import HeldOut, choose_threshold, hold_out_thresholds, score_maps
+from wsol.scoring.scores import ClassScores
 from wsol.scoring.sweep import Hits, count_hits
 
 SIDE = 32
@@ -39,15 +40,15 @@ def five(make_predictions: Made) -> Predictions:
 
 
 def test_the_five_figures(five: Predictions) -> None:
-    figures = score(five, [GPCA])["gpca"]
-    assert figures["num_images"] == 5
+    figures = score_maps(five, [GPCA])["gpca"]
+    assert figures.num_images == 5
     assert figures["top1_cls"] == 40.0  # images 0 and 1; the unreadable one does not count
     assert figures["top5_cls"] == 60.0
     assert figures["gt_known_loc"] == 60.0  # images 0, 2 and 3
     assert figures["top1_loc"] == 20.0
     assert figures["top5_loc"] == 40.0  # images 0 and 2
-    assert (figures["threshold"], figures["threshold_kind"]) == (0.2, "fixed")
-    assert figures["errors"] == {
+    assert (figures.threshold, figures.threshold_kind) == (0.2, "fixed")
+    assert figures.errors == {
         "hit": 1,
         "wrong class": 2,
         "several instances": 0,
@@ -56,16 +57,9 @@ def test_the_five_figures(five: Predictions) -> None:
         "wrong place": 0,
         "unreadable image": 1,
     }
-    assert figures["per_class"] == [
-        {
-            "class": "class 0",
-            "num_images": 5,
-            "top1_cls": 40,
-            "top1_loc": 20,
-            "top5_loc": 40,
-            "gt_known_loc": 60,
-        }
-    ]
+    assert figures.per_class == (
+        ClassScores("class 0", 5, {"top1_cls": 40, "top1_loc": 20, "top5_loc": 40, "gt_known_loc": 60}),
+    )
     assert five.faults() == {"unreadable_images": ["c0/4.jpg"], "not_finite_maps": [], "constant_maps": []}
 
 
@@ -74,22 +68,22 @@ def test_every_kind_of_threshold_is_labelled(make_predictions: Made) -> None:
     maps = np.stack([np.maximum(square(8, 24), square(0, 31, 0.4))] * 4)
     scores = np.eye(4, 5)
     predictions = make_predictions(maps, range(4), [[TRUTH]] * 4, scores)
-    figures = score(predictions, [GPCA], {"gpca": HeldOut(0.6, 3, 4)})["gpca"]
-    assert set(figures["at"]) == {"fixed", "held_out", "oracle"}
-    assert figures["at"]["fixed"]["gt_known_loc"] == 0.0
-    assert figures["at"]["held_out"] | {"intervals": 0} == {
-        "threshold": 0.6,
+    figures = score_maps(predictions, [GPCA], {"gpca": HeldOut(0.6, 3, 4)})["gpca"]
+    assert list(figures.at) == ["fixed", "held_out", "oracle"]
+    assert figures.at["fixed"].figures["gt_known_loc"] == 0.0
+    held_out = figures.at["held_out"]
+    assert (held_out.threshold, held_out.num_images, held_out.num_boxes) == (0.6, 3, 4)
+    assert held_out.figures == {
         "top1_loc": 100.0,
         "top5_loc": 100.0,
         "gt_known_loc": 100.0,
         "box_acc": 100.0,
         "box_acc_v2": 100.0,
-        "num_images": 3,
-        "num_boxes": 4,
-        "intervals": 0,
     }
-    assert figures["at"]["oracle"]["gt_known_loc"] == 100.0
-    assert 0.4 <= figures["at"]["oracle"]["threshold"] < 1
+    assert figures.at["oracle"].figures["gt_known_loc"] == 100.0
+    assert 0.4 <= figures.at["oracle"].threshold < 1
+    assert figures.default_threshold() == 0.6, "pictures never use the oracle's"
+    assert figures.at_kind("held_out")["gt_known_loc"] == 100.0
     assert figures["gt_known_loc"] == 0.0, "the headline of gpca is its fixed threshold"
     assert figures["max_box_acc"] == 100.0
 
@@ -105,7 +99,7 @@ def test_the_held_out_threshold_is_the_one_that_hits_there(make_predictions: Mad
 def test_ties_go_to_the_middle() -> None:
     counts = np.zeros((7, 100), dtype=np.int64)
     counts[0, 40:61] = 5
-    assert choose_threshold(Hits(5, counts), GPCA) == pytest.approx(0.5)
+    assert choose_threshold(Hits(5, counts).known, GPCA) == pytest.approx(0.5)
 
 
 def test_max_box_acc_never_mixes_thresholds(make_predictions: Made) -> None:
@@ -114,7 +108,7 @@ def test_max_box_acc_never_mixes_thresholds(make_predictions: Made) -> None:
     predictions = make_predictions(
         np.stack([inner, inner]), [0, 0], [[TRUTH], [Box(0, 0, 31, 31)]], np.eye(2, 5)
     )
-    for name, figures in score(predictions, [GPCA, WSOLEVAL_V1, TSCAM]).items():
+    for name, figures in score_maps(predictions, [GPCA, WSOLEVAL_V1, TSCAM]).items():
         assert figures["max_box_acc"] == 50.0, name
 
 
@@ -124,8 +118,8 @@ def test_v2_maximises_each_iou_on_its_own(make_predictions: Made) -> None:
     first = np.maximum(square(8, 24), square(2, 30, 0.5))
     second = np.maximum(square(8, 12), square(4, 28, 0.5))
     predictions = make_predictions(np.stack([first, second]), [0, 0], [[TRUTH], [TRUTH]], np.eye(2, 5))
-    figures = score(predictions, [WSOLEVAL_V2])["wsoleval-v2"]
-    by_iou = figures["max_box_acc_v2_by_iou"]
+    figures = score_maps(predictions, [WSOLEVAL_V2])["wsoleval-v2"]
+    by_iou = figures.by_iou
     # below 0.5: IoUs 17^2/29^2 = 0.344 and 17^2/25^2 = 0.46; above: 1 and 5^2/17^2 = 0.087
     assert by_iou == {"0.3": 100.0, "0.5": 50.0, "0.7": 50.0}
     assert figures["max_box_acc_v2"] == pytest.approx(200 / 3)
@@ -137,25 +131,28 @@ def test_one_and_two_processes_agree(make_predictions: Made) -> None:
     corners = rng.uniform(0, 12, (150, 2))
     boxes = [[Box(x, y, x + 12, y + 15)] for x, y in corners.tolist()]
     predictions = make_predictions(maps, rng.integers(0, 5, 150).tolist(), boxes, rng.normal(size=(150, 5)))
-    protocols = [replace(p, step=0.05) for p in find_protocols(["gpca", "wsoleval-v2", "danet", "tscam"])]
-    assert score(predictions, protocols, workers=1) == score(predictions, protocols, workers=2)
+    protocols = [
+        replace(p, extraction=replace(p.extraction, step=0.05))
+        for p in find_protocols(["gpca", "wsoleval-v2", "danet", "tscam"])
+    ]
+    assert score_maps(predictions, protocols, workers=1) == score_maps(predictions, protocols, workers=2)
 
 
-def test_a_protocol_scores_the_same_alone_and_in_company(five: Predictions) -> None:
+def test_a_protocol_scores_the_same_alone_and_beside_others(five: Predictions) -> None:
     """What protocols share between them must not leak from one to the other."""
-    together = score(five, [p for p in find_protocols(["all"]) if p.view == "resize"])
+    together = score_maps(five, [p for p in find_protocols(["all"]) if p.view == "resize"])
     for name, figures in together.items():
-        assert score(five, find_protocols([name]))[name] == figures
+        assert score_maps(five, find_protocols([name]))[name] == figures
 
 
 def test_a_protocol_of_the_other_view_is_refused(five: Predictions) -> None:
     with pytest.raises(ValueError, match="adl: not for maps of the view 'resize'"):
-        score(five, find_protocols(["adl"]))
+        score_maps(five, find_protocols(["adl"]))
 
 
 def test_intervals_hold_the_figure(five: Predictions) -> None:
-    figures = score(five, [GPCA])["gpca"]
-    for name, (low, high) in figures["intervals"].items():
+    figures = score_maps(five, [GPCA])["gpca"]
+    for name, (low, high) in figures.intervals.items():
         assert low <= figures[name] <= high, name
 
 
@@ -163,7 +160,7 @@ def test_the_centre_box(make_predictions: Made) -> None:
     """A centred truth is hit by the baseline at some threshold, one in the corner is not."""
     maps = np.zeros((2, 7, 7))
     predictions = make_predictions(maps, [0, 0], [[Box(8, 8, 24, 24)], [Box(0, 0, 6, 6)]], np.eye(2, 5))
-    centre = score(predictions, [WSOLEVAL_V1])["wsoleval-v1"]["centre_box"]
+    centre = score_maps(predictions, [WSOLEVAL_V1])["wsoleval-v1"].centre_box
     assert centre["max_box_acc"] == 50.0
     peak = centre_map(224)
     assert peak[111, 111] == peak.max()

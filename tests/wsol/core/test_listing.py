@@ -1,0 +1,26 @@
+"""`wsol list` reads the source; the registries import it. Both say the same, and the list is quick."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from wsol.listing import Listed, _asked, list_components
+from wsol.registry import REGISTRIES
+
+
+@pytest.mark.parametrize("kind", REGISTRIES)
+def test_the_source_says_what_the_registry_holds(kind: str) -> None:
+    def by_name(found: Listed) -> str:
+        return found.name
+
+    assert sorted(list_components(kind), key=by_name) == sorted(_asked(REGISTRIES[kind]), key=by_name)
+
+
+def test_the_list_imports_no_torch() -> None:
+    code = "import sys; from wsol.cli import main; main(['list']); sys.exit('torch' in sys.modules)"
+    listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    for word in ("HEADS", "  cam ", "ATTENTIONS", "  gpca ", "PROTOCOLS", "  wsoleval-v2 ", "METRICS"):
+        assert word in listed

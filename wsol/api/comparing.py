@@ -1,0 +1,55 @@
+"""`wsol.compare` and `wsol.analyze`: runs side by side, and what their attention has learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from wsol.run import Run
+from wsol.scoring.metrics import Kind
+from wsol.views.analysis import Analysis, analyze_runs
+from wsol.views.compare import Comparison, compare_runs
+
+Runs = Run | Path | str | Sequence[Run | Path | str]
+
+
+def as_runs(runs: Runs, data: Path | str | None = None) -> list[Run]:
+    """One run or several, given as runs or as their folders. data: where the data set lies now."""
+    several = [runs] if isinstance(runs, (Run, Path, str)) else runs
+    return [Run(r.path if isinstance(r, Run) else r, data) for r in several]
+
+
+def compare(
+    runs: Runs = (), *, protocol: str | None = None, threshold: Kind | None = None, published: bool = False
+) -> Comparison:
+    """Evaluated runs in one table, beside what was published if you like.
+
+    Runs that differ in their seed alone become one row with mean and sample standard deviation. A star marks
+    what differs from the first row by Student's t-test.
+
+    Args:
+        runs: one run or several, or their folders.
+        protocol: by default that of the first run's config.
+        threshold: `fixed`, `held_out` or `oracle`; by default the kind that the protocol itself reports.
+        published: add the published results.
+
+    >>> import wsol
+    >>> print(wsol.compare(["runs/demo", "runs/other"]).to_csv().splitlines()[0][:20])
+    backbone,method,from
+    """
+    return compare_runs(as_runs(runs), protocol, threshold, published)
+
+
+def analyze(runs: Runs, *, classes: Sequence[str] | None = None, out: Path | str | None = None) -> Analysis:
+    """What the channel attention of evaluated runs has learned: likelihoods and distributions of its masks.
+
+    Args:
+        runs: one run or several, or their folders.
+        classes: names or labels of the classes that the pictures show; by default five of them.
+        out: folder for the files, for one run only; by default `analysis` in each run folder.
+
+    >>> import wsol
+    >>> print(wsol.analyze("runs/demo"))  # doctest: +ELLIPSIS
+    method  backbone  runs...
+    """
+    return analyze_runs(as_runs(runs), classes, None if out is None else Path(out))

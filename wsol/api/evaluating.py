@@ -1,0 +1,206 @@
+"""`wsol.evaluate`: predictions of the test images, and every figure of every protocol."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wsol.data.index import hold_out, open_dataset
+from wsol.data.transforms import View, ViewKind
+from wsol.errors import ConfigError, DataError
+from wsol.localization.predictions import Header, Predictions
+from wsol.localization.predictor import predict
+from wsol.notices import note
+from wsol.records import DataIndex, Sample
+from wsol.run import Run
+from wsol.runs.files import write_json, write_text
+from wsol.runs.ranks import Ranks
+from wsol.scoring.blocks import choose_workers
+from wsol.scoring.protocols import VIEWS, Protocol, find_protocols
+from wsol.scoring.score import hold_out_thresholds, score_maps
+from wsol.scoring.scores import Evaluation, Scores
+
+if TYPE_CHECKING:
+    from wsol.models.localizer import Localizer
+
+
+def evaluate(
+    run: Run | Path | str,
+    protocols: Sequence[str] | str | None = None,
+    *,
+    data: Path | str | None = None,
+    normalize: str | None = None,
+    held_out: float = 0.1,
+    reuse: bool = False,
+    batch: int | None = None,
+    workers: int | None = None,
+    device: str = "auto",
+) -> Evaluation:
+    """Measure a trained localizer on the test images. Returns the scores by protocol, and keeps them in the run.
+
+    The test images pass the network once for each test image that the protocols ask for (resize, crop). The
+    predictions stay in the run folder, so that pictures and reports need no model.
+
+    Args:
+        run: a run, or its folder.
+        protocols: names, or "all"; None for the protocol of the run's config.
+        data: where the data set lies now, if it was moved.
+        normalize: another normalisation of the maps: minmax, max, pas or ivr.
+        held_out: share of the training images that choose a threshold where the run held none out.
+        reuse: score the predictions that are there, without the model.
+        batch: images at a time; None for the batch of training.
+        workers: processes that score; None for as many as are worth it.
+        device: auto, cpu or cuda.
+
+    >>> import wsol
+    >>> scores = wsol.evaluate("runs/demo", ["gpca", "wsoleval-v2"], device="cpu")
+    >>> list(scores), scores.num_images
+    (['gpca', 'wsoleval-v2'], 8)
+    >>> 0 <= scores["gpca"]["gt_known_loc"] <= 100
+    True
+    """
+    if not 0 <= held_out < 1:
+        raise ConfigError(f"held_out {held_out} is outside 0 to 1")
+    for name, value in (("batch", batch), ("workers", workers)):
+        if value is not None and value < 1:
+            raise ConfigError(f"{name} {value} is less than 1")
+    asked = find_protocols(protocols or [], normalize)  # an unknown name ends here
+    path = run.path if isinstance(run, Run) else Path(run)
+    opened = Run(path, data) if data is not None or not isinstance(run, Run) else run
+    wanted = asked or find_protocols(opened.config.eval.protocol, normalize)
+    ranks = Ranks.join(device)
+    try:
+        ranks.on_main(opened.folder.claim_predictions)
+        work = _Evaluating.of(opened, ranks, device, reuse, held_out, batch)
+        return work.evaluate(wanted, workers)
+    finally:
+        opened.folder.release()
+        ranks.leave()
+
+
+@dataclass(frozen=True)
+class _Evaluating:
+    """One evaluation at work; `localizer` is None where the predictions that are there will do."""
+
+    run: Run
+    ranks: Ranks
+    index: DataIndex
+    localizer: Localizer | None
+    held_out: float
+    batch: int
+
+    @classmethod
+    def of(
+        cls, run: Run, ranks: Ranks, device: str, reuse: bool, held_out: float, batch: int | None
+    ) -> _Evaluating:
+        index = ranks.on_main(lambda: open_dataset(run.config.data))
+        _refuse_unfit(run, index)
+        localizer = None if reuse else run.localizer(str(ranks.device) if device == "auto" else device)
+        return cls(run, ranks, index, localizer, held_out, batch or run.config.train.batch_size)
+
+    def evaluate(self, protocols: Sequence[Protocol], workers: int | None) -> Evaluation:
+        views = [view for view in VIEWS if any(p.view == view for p in protocols)]
+        tests = {view: self.predictions("test", view) for view in views}
+        held = {view: self.predictions("held_out", view) for view in views}
+        _require_one_checkpoint([p for p in (*tests.values(), *held.values()) if p is not None])
+        evaluation = self.ranks.on_main(lambda: self.score(protocols, tests, held, workers))
+        self.ranks.on_main(lambda: keep(self.run, evaluation))
+        self.run.__dict__["scores"] = evaluation
+        return evaluation
+
+    def predictions(self, split: str, view: ViewKind) -> Predictions | None:
+        """The predictions of one split and test image: made now, or those that are there; None without images."""
+        folder, data = self.run.folder.predictions_of(split, view), self.run.config.data
+        if self.localizer is None:
+            if split == "held_out" and not folder.is_dir():
+                return None
+            there = Predictions(folder)
+            there.require(self.index)
+            return there
+        samples = self.index.split("test") if split == "test" else self.held_out_samples()
+        if not samples:
+            return None
+        info = self.run.checkpoint
+        view_used = View(view, data.image_size)
+        header = Header.of(self.index, samples, split, view_used, str(info), info.digest)
+        return predict(
+            self.localizer, samples, folder, header, self.ranks, batch=self.batch, workers=data.workers
+        )
+
+    def held_out_samples(self) -> tuple[Sample, ...]:
+        """The images that the run held out, or a seeded share of its training images; only those with boxes."""
+        seed = self.run.config.data.val_seed
+        samples = self.index.split("val") or hold_out(self.index, self.held_out, seed).split("val")
+        return tuple(s for s in samples if s.boxes)
+
+    def score(
+        self,
+        protocols: Sequence[Protocol],
+        tests: Mapping[ViewKind, Predictions | None],
+        held: Mapping[ViewKind, Predictions | None],
+        workers: int | None,
+    ) -> Evaluation:
+        results: dict[str, Scores] = {}
+        faults: dict[str, dict[str, None]] = {}  # names by kind, each once, whichever view has it
+        for view, test in tests.items():
+            assert test is not None, "a test split without images was refused before"
+            wanted = [p for p in protocols if p.view == view]
+            processes = workers or choose_workers(len(test))
+            part = held[view]
+            chosen = hold_out_thresholds(part, wanted, processes) if part is not None else {}
+            results |= score_maps(test, wanted, chosen, processes)
+            for kind, names in test.faults().items():
+                faults.setdefault(kind, {}).update(dict.fromkeys(names))
+        header, unseen = test.header, bool(self.index.split("val"))
+        return Evaluation(
+            scores={p.name: results[p.name] for p in protocols},
+            num_images=len(test),
+            origin=self.run.name,
+            checkpoint=header.origin,
+            checkpoint_digest=header.checkpoint,
+            data=header.data,
+            data_digest=header.digest,
+            split=header.split,
+            images_without_boxes=sum(not boxes for boxes in header.boxes),
+            held_out_from="images held out of training" if unseen else "images that the model has seen",
+            faults={kind: tuple(names) for kind, names in faults.items()},
+        )
+
+
+def keep(run: Run, evaluation: Evaluation) -> None:
+    """Write the evaluation into the run folder, and its figures of each class as a table."""
+    write_json(run.folder.scores, evaluation.to_json())
+    text = io.StringIO()
+    rows = [{"protocol": name, **row.to_json()} for name, s in evaluation.items() for row in s.per_class]
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_text(run.folder.per_class, text.getvalue())
+
+
+def _refuse_unfit(run: Run, index: DataIndex) -> None:
+    """Raise where the data set cannot measure this run; say where it is not the one it was trained on."""
+    if index.classes != run.classes:
+        raise DataError(
+            f"{index.root}: not the classes that {run.path} was trained on "
+            f"({len(index.classes)}, it knows {len(run.classes)})"
+        )
+    test = index.split("test")
+    if not test:
+        raise DataError(f"{index.root}: no test images: nothing to evaluate")
+    if not any(s.boxes for s in test):
+        raise DataError(f"{index.root}: no test image has a box: localization cannot be measured")
+    if index.digest() != run.data.digest:
+        note(f"{index.root} is not the data that {run.path} was trained on")
+
+
+def _require_one_checkpoint(used: Sequence[Predictions]) -> None:
+    """Raise where predictions of several checkpoints would become figures of one."""
+    origins = {p.folder.name: (p.header.origin, p.header.checkpoint) for p in used}
+    if len(set(origins.values())) > 1:
+        which = "; ".join(f"{name} is of {origin}" for name, (origin, _) in origins.items())
+        raise DataError(f"predictions of different checkpoints ({which}); evaluate without --reuse")

@@ -1,0 +1,190 @@
+"""`wsol.load`, `wsol.localize` and `wsol.export`: a trained localizer at work."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqdm import tqdm
+
+from wsol.class_names import display_name
+from wsol.data.photos import batch_photos, list_photos, read_photos
+from wsol.data.transforms import View
+from wsol.errors import ConfigError
+from wsol.localization.finder import Finder
+from wsol.localization.localized import Finding, Localization
+from wsol.models.export import SUFFIXES, ModelCard
+from wsol.models.export import export as write_model
+from wsol.run import Run
+from wsol.runs.files import replacing
+from wsol.text_table import html_table
+from wsol.views.box_files import BoxJournal, overlay_path
+
+Boxes = Mapping[str, tuple[tuple[int, int], Sequence[Finding]]]
+
+
+def load(run: Run | Path | str, threshold: float | None = None, device: str = "auto") -> Finder:
+    """The trained localizer of a run, ready to be called with a photo.
+
+    Args:
+        run: a run, or its folder.
+        threshold: in [0, 1). None takes the one chosen on held-out training images, where the run was
+            evaluated with some, else that of the run's protocol.
+        device: auto, cpu or cuda.
+
+    >>> import wsol
+    >>> find = wsol.load("runs/demo", device="cpu")
+    >>> found = find("bird.jpg")
+    >>> found.name in find.classes, found.box.area > 0, found.overlay().mode
+    (True, True, 'RGB')
+    """
+    opened = run if isinstance(run, Run) else Run(run)
+    if threshold is not None and not 0 <= threshold < 1:
+        raise ConfigError(f"threshold {threshold} is outside 0 to 1")
+    localizer = opened.localizer(device)
+    protocol = opened.protocol(opened.config.eval.protocol)
+    if threshold is None:
+        threshold = opened.threshold(protocol)
+    view = View(protocol.view, opened.config.data.image_size)
+    return Finder(localizer, opened.classes, protocol.name, protocol.extraction, threshold, view)
+
+
+@dataclass(frozen=True)
+class LocalizedPhotos:
+    """What `localize` found, by the name of the photo: its size and the classes with their boxes.
+
+    unreadable: why, for each photo that could not be read or written. files: what was written.
+    """
+
+    boxes: Boxes
+    unreadable: Mapping[str, str]
+    protocol: str
+    threshold: float
+    files: tuple[Path, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def _repr_html_(self) -> str:
+        rows = [["photo", "class", "score", "box"]]
+        for name, (_, found) in self.boxes.items():
+            box = ", ".join(f"{v:.0f}" for v in found[0].box)
+            rows.append([name, display_name(found[0].name), f"{found[0].score:.2f}", box])
+        return html_table(rows)
+
+
+def localize(
+    run: Run | Finder | Path | str,
+    photos: Path | str | Sequence[Path | str],
+    out: Path | str | None = None,
+    *,
+    topk: int = 5,
+    class_name: str | None = None,
+    threshold: float | None = None,
+    overwrite: bool = False,
+    device: str = "auto",
+) -> LocalizedPhotos:
+    """Find the object in photos that nobody annotated.
+
+    With `out`, an overlay of each photo, boxes.json, boxes.csv and boxes_coco.json are written there; each
+    photo is kept as soon as it is done, so that the same call goes on after a kill.
+
+    Args:
+        run: a run, its folder, or what `wsol.load` gave.
+        photos: a photo, a folder of photos, or several of both.
+        topk: how many of the best classes to look for. class_name: look for this class instead.
+        threshold: where maps are cut; by default the run's own, see `load`.
+        overwrite: write into a folder that holds something else.
+
+    >>> import wsol
+    >>> found = wsol.localize("runs/demo", "bird.jpg", "found", device="cpu")
+    >>> list(found.boxes), sorted(p.name for p in found.files)
+    (['bird.jpg'], ['boxes.csv', 'boxes.json', 'boxes_coco.json'])
+    """
+    if topk < 1:
+        raise ConfigError(f"topk {topk}: at least 1 class is needed")
+    if isinstance(run, Finder) and threshold is not None:
+        raise ConfigError("threshold: give it to wsol.load, which made this localizer")
+    given = [photos] if isinstance(photos, (str, Path)) else photos
+    listed, unreadable = list_photos([Path(p) for p in given])
+    finder = run if isinstance(run, Finder) else load(run, threshold, device)
+    if class_name is not None:
+        finder.find_class(class_name)  # an unknown name ends here, before anything is written
+    done: dict[str, tuple[tuple[int, int], Sequence[Finding]]] = {}
+    journal = None
+    if out is not None:
+        settings = {
+            "run": "" if isinstance(run, Finder) else str(run.path if isinstance(run, Run) else run),
+            "protocol": finder.protocol,
+            "threshold": finder.threshold,
+            "topk": topk,
+            "class": class_name,
+        }
+        journal = BoxJournal.open(Path(out), settings, overwrite)
+        done = {name: found for name, found in journal.done().items() if name in listed}
+    left = {name: path for name, path in listed.items() if name not in done}
+    for name, one in _find_all(finder, left, topk, class_name, unreadable, len(listed)):
+        if journal is not None:
+            path = overlay_path(journal.folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as draft:
+                one.overlay().save(draft, "PNG")
+            journal.add(name, one.size, one.found)
+        done[name] = (one.size, one.found)
+    in_order = {name: done[name] for name in listed if name in done}
+    files = () if journal is None else journal.finish(in_order, finder.classes, unreadable)
+    return LocalizedPhotos(in_order, unreadable, finder.protocol, finder.threshold, tuple(files))
+
+
+def _find_all(
+    finder: Finder,
+    photos: Mapping[str, Path],
+    topk: int,
+    class_name: str | None,
+    unreadable: dict[str, str],
+    total: int,
+) -> Iterator[tuple[str, Localization]]:
+    """Every photo that can be read, with what is in it; the others go to `unreadable`."""
+    settings = {"total": total, "initial": total - len(photos), "unit": " photos", "leave": False}
+    with tqdm(file=sys.stderr, disable=None, **settings) as bar:  # type: ignore[arg-type]
+        for batch in batch_photos(photos):
+            images, errors = read_photos(batch)
+            unreadable |= errors
+            yield from zip(images, finder.batch(list(images.values()), topk, class_name), strict=True)
+            bar.update(len(batch))
+
+
+def export(
+    run: Run | Path | str, out: Path | str | None = None, *, format: str = "torch", overwrite: bool = False
+) -> Path:
+    """Write the localizer of a run as a file that runs without this toolkit; returns it.
+
+    A JSON card beside it names the classes, the input and the threshold that turns a map into a box.
+
+    Args:
+        run: a run, or its folder.
+        out: by default localizer.pt2 or localizer.onnx in the run folder.
+        format: `torch` for a torch.export program, or `onnx`.
+        overwrite: replace a file that exists.
+
+    >>> import wsol
+    >>> wsol.export("runs/other", "birds.pt2").name
+    'birds.pt2'
+    """
+    if format not in SUFFIXES:
+        raise ConfigError(f"format {format!r}: expected {' or '.join(SUFFIXES)}")
+    opened = run if isinstance(run, Run) else Run(run)
+    finder = load(opened, device="cpu")
+    path = Path(out) if out is not None else opened.folder.exported(SUFFIXES[format])
+    info = opened.checkpoint
+    card = ModelCard(
+        classes=finder.classes,
+        view=finder.view,
+        protocol=finder.protocol,
+        threshold=finder.threshold,
+        origin={"run": str(opened.path), "checkpoint": info.name, "epoch": info.epoch, "digest": info.digest},
+    )
+    write_model(finder.localizer, format, path, card, overwrite)
+    return path

@@ -1,0 +1,74 @@
+"""`wsol.train`: from a config to a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wsol.config import Config
+from wsol.errors import TrainingStopped
+from wsol.run import Run
+
+
+def train(
+    config: Config | Mapping[str, Any] | Path | str,
+    run_dir: Path | str | None = None,
+    *,
+    set: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    name: str | None = None,
+    progress: bool = False,
+) -> Run:
+    """Train the localizer that a config describes; returns the run.
+
+    Everything goes into the run folder: the resolved config, versions, one row of figures per epoch, curves,
+    and checkpoints that survive a kill. Under torchrun every process calls this.
+
+    Args:
+        config: a `Config`, a YAML file, or nested values as a file holds them.
+        run_dir: the run folder; None for runs/<name of the config>, with -2, -3, ... where that is taken.
+        set: values that change, by their dotted key: `{"train.epochs": 5}`.
+        resume: continue the run in the folder; begin one if it is empty.
+        name: what to call the run where `run_dir` is None; by default after the config's file.
+        progress: print a line for each epoch, as the command does.
+
+    Raises:
+        ConfigError, DataError, CheckpointError, RunFolderError: before the first step, with what to do.
+        TrainingDiverged: the loss is no longer a number; the last checkpoint is from before that.
+        TrainingStopped: a signal came; where training stands is saved, `resume` continues there.
+
+    >>> import wsol
+    >>> birds = wsol.paint_birds("few_birds", species=2, train=4, test=2, size=64)
+    >>> settings = {
+    ...     "data": {"root": birds, "image_size": 64, "resize": 72, "workers": 0},
+    ...     "model": {"backbone": "tiny", "weights": "none", "head": {"name": "cam", "channels": 8}},
+    ...     "train": {"epochs": 1, "batch_size": 4, "device": "cpu"},
+    ... }
+    >>> run = wsol.train(settings, "runs/few", set={"train.lr": 0.02})
+    >>> len(run.history), run.config.train.lr
+    (1, 0.02)
+    """
+    checked = Config.read(config, set=set)
+
+    from wsol.runs.folder import default_run_dir
+    from wsol.runs.ranks import Ranks
+    from wsol.training.signals import StopSignal
+    from wsol.training.trainer import train as go
+    from wsol.views.curves import draw_curves
+
+    if name is None:
+        name = Path(config).stem if isinstance(config, (str, Path)) else "run"
+    ranks = Ranks.join(checked.train.device)
+    try:
+        chosen = ranks.on_main(lambda: Path(run_dir) if run_dir else default_run_dir(name, resume))
+        with StopSignal() as stop:
+            code = go(checked, chosen, resume, ranks, stop, progress)
+        run = Run(chosen)
+        if run.history:
+            ranks.on_main(lambda: draw_curves(run.history, run.folder.curves, title=run.name))
+    finally:
+        ranks.leave()
+    if code:
+        raise TrainingStopped(f"{chosen}: stopped by a signal; --resume continues there", code)
+    return run

@@ -1,0 +1,45 @@
+"""An evaluation as lines for the terminal: what `wsol evaluate` and `wsol score` print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wsol.scoring.scores import Evaluation
+
+LISTED = 5  # names that a fault shows
+
+
+def evaluation_lines(found: Evaluation, origin: str) -> Iterator[str]:
+    """The tables, and what a reader must know to believe them. origin: the run or the folder of maps."""
+    made_by = f" ({found.checkpoint})" if found.checkpoint else ""
+    yield (
+        f"{origin}{made_by}: {found.num_images:,} {found.split} images of {found.data}; figures in percent "
+        "[95 % bootstrap interval]\n"
+    )
+    for view, scores in {s.view: s for s in found.values()}.items():
+        if "top1_cls" in scores:
+            top1, top5 = scores["top1_cls"], scores["top5_cls"]
+            yield f"classification, test image by {view}: top-1 {top1:.2f}, top-5 {top5:.2f}\n"
+    yield f"{found}\n"
+    yield "* marks the kind of threshold that a protocol itself reports"
+    held = next(iter(found.values())).at.get("held_out")
+    if held:
+        yield (
+            f"held out: thresholds from {held.num_boxes:,} boxes of {held.num_images:,} training images "
+            f"({found.held_out_from})"
+        )
+    if not found.checkpoint:
+        cropped = [name for name, s in found.items() if s.view == "crop"]
+        if cropped:
+            yield f"{', '.join(cropped)}: the maps are taken to be of the centre crop"
+    segmented = max(s.num_segmentations for s in found.values())
+    if 0 < segmented < found.num_images:
+        yield f"PxAP: {segmented:,} of {found.num_images:,} images have a segmentation; it looks at those alone"
+    if found.images_without_boxes:
+        yield f"{found.split} images without boxes: {found.images_without_boxes:,}, each of them a miss"
+    for kind, names in found.faults.items():
+        if names:
+            shown = ", ".join(names[:LISTED]) + (", ..." if len(names) > LISTED else "")
+            yield f"{kind.replace('_', ' ')}: {len(names)} ({shown}), counted as they score"
