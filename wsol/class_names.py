@@ -17,12 +17,18 @@ def display_name(name: str) -> str:
 
 
 def find_label(name: str, classes: Sequence[str]) -> int | None:
-    """The label of the class that has or shows this name, in any case of letters; None where none does."""
+    """The label of the class that has or shows this name, in any case of letters; None where none does.
+
+    A number that is no class's name is a label itself.
+
+    >>> [find_label(name, ["001.Blue_Jay", "002.Crow"]) for name in ("blue jay", "002.Crow", "1", "7")]
+    [0, 1, 1, None]
+    """
     for names in (classes, display_names(classes)):
         lowered = [known.lower() for known in names]
         if name.lower() in lowered:
             return lowered.index(name.lower())
-    return None
+    return int(name) if name.isdecimal() and int(name) < len(classes) else None
 
 
 def display_names(names: Sequence[str]) -> list[str]:

@@ -1,15 +1,11 @@
-"""Photos that users bring: which files are meant, and how boxes found in them are written."""
+"""Photos that users bring: which files are meant, and how they are read in batches."""
 
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
-import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,15 +13,9 @@ from PIL import Image
 
 from wsol.data.image import SUFFIXES, image_sizes, in_threads, read_image
 from wsol.data.walk import walk
-from wsol.errors import DataError, RunFolderError
-from wsol.localization.localized import Found
-from wsol.views.coco import coco_dict
-
-CSV_COLUMNS = ("file", "rank", "class", "score", "x0", "y0", "x1", "y1", "width", "height", "no_foreground")
+from wsol.errors import DataError
 
 BATCH, MEGAPIXELS = 16, 100
-
-BoxesByFile = Mapping[str, tuple[tuple[int, int], Sequence[Found]]]
 
 
 def list_photos(arguments: Sequence[Path]) -> tuple[dict[str, Path], dict[str, str]]:
@@ -99,75 +89,6 @@ def read_photos(photos: Mapping[str, Path]) -> tuple[dict[str, NDArray[np.uint8]
         else:
             images[name] = result
     return images, errors
-
-
-def claim_folder(folder: Path, overwrite: bool) -> Path:
-    """The folder for results, made where it is missing; one that holds something is refused."""
-    try:
-        if folder.exists() and not overwrite and any(folder.iterdir()):
-            raise RunFolderError(f"{folder}: not empty; choose another --out or allow it with --overwrite")
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RunFolderError(f"{folder}: cannot be used as a folder: {error.strerror}") from None
-    return folder
-
-
-def write_boxes(
-    folder: Path,
-    found: BoxesByFile,
-    classes: Sequence[str],
-    settings: Mapping[str, Any],
-    unreadable: Mapping[str, str],
-) -> list[Path]:
-    """boxes.json, boxes.csv and boxes_coco.json of what was found; returns their paths.
-
-    settings: what the boxes were made with. unreadable: why, for each file that could not be read.
-    """
-    images = [
-        {
-            "file": name,
-            "width": width,
-            "height": height,
-            "boxes": [
-                {
-                    "class": one.name,
-                    "label": one.label,
-                    "score": one.score,
-                    "box": list(one.box),
-                    "no_foreground": one.empty,
-                }
-                for one in boxes
-            ],
-        }
-        for name, ((width, height), boxes) in found.items()
-    ]
-    failed = [{"file": name, "reason": reason} for name, reason in unreadable.items()]
-    record = {**settings, "box": "x0, y0, x1, y1 in pixels", "images": images, "unreadable": failed}
-    description = ", ".join(f"{key} {value}" for key, value in settings.items())
-    texts = {
-        "boxes.json": _json(record),
-        "boxes.csv": _csv(found),
-        "boxes_coco.json": _json(coco_dict(found, classes, description)),
-    }
-    for name, text in texts.items():
-        # A file name may hold bytes that are no UTF-8; they are kept as escapes.
-        (folder / name).write_text(text, encoding="utf-8", errors="backslashreplace")
-    return [folder / name for name in texts]
-
-
-def _csv(found: BoxesByFile) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    for name, (size, boxes) in found.items():
-        for rank, one in enumerate(boxes, start=1):
-            box = (f"{v:.2f}" for v in one.box)
-            writer.writerow((name, rank, one.name, f"{one.score:.6f}", *box, *size, int(one.empty)))
-    return text.getvalue()
-
-
-def _json(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
 
 def _free(name: str, taken: Mapping[str, Path]) -> str:

@@ -8,17 +8,16 @@ annotations alone is also a file of results.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from wsol.localization.localized import Found
+if TYPE_CHECKING:
+    from wsol.views.box_formats import PhotoBoxes
 
 
-def coco_dict(
-    found: Mapping[str, tuple[tuple[int, int], Sequence[Found]]], classes: Sequence[str], description: str
-) -> dict[str, Any]:
+def coco_dict(found: Mapping[str, PhotoBoxes], classes: Sequence[str], description: str) -> dict[str, Any]:
     """What was found as COCO's dictionary; label c becomes category c + 1.
 
-    found: by file name, the size (width, height) of the image and what was found in it.
+    found: by file name, the size of the image and what was found in it.
     """
     images = [
         {"id": i, "file_name": name, "width": width, "height": height}
@@ -33,8 +32,8 @@ def coco_dict(
             "iscrowd": 0,
             "score": one.score,
         }
-        for i, (_, boxes) in enumerate(found.values(), start=1)
-        for one in boxes
+        for i, (_, findings) in enumerate(found.values(), start=1)
+        for one in findings
     ]
     return {
         "info": {"description": description},

@@ -1,132 +1,69 @@
-"""A comparison as Markdown, LaTeX, CSV or a picture."""
+"""A comparison of runs: rows of figures over seeds, and a caption, in every format."""
 
 from __future__ import annotations
 
-import csv
-import io
-import math
-import textwrap
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from wsol.scoring.compare import COLUMNS, Row
-from wsol.scoring.significance import Sample
-
-OWN, OTHERS = "#1b6ca8", "#8a8a8a"
+from wsol.scoring.significance import ALPHA, Sample
+from wsol.views import comparison_formats
 
 
-def _columns(rows: Sequence[Row]) -> list[str]:
-    return [name for name in COLUMNS if any(name in row.figures for row in rows)]
+@dataclass(frozen=True)
+class ComparedRow:
+    """One line of the comparison.
+
+    data: what the figures were measured on; only rows of one backbone and the same data compete.
+    protocol: how they were measured. p: by figure, against the reference; None where no test is possible.
+    best: the figures in which this row is the best of its backbone.
+    """
+
+    method: str
+    backbone: str
+    source: str
+    data: str
+    protocol: str
+    figures: dict[str, Sample]
+    published: bool = False
+    p: dict[str, float | None] = field(default_factory=dict)
+    best: frozenset[str] = frozenset()
+
+    def significant(self, figure: str) -> bool:
+        value = self.p.get(figure)
+        return value is not None and value < ALPHA
+
+    def competes_with(self, other: ComparedRow) -> bool:
+        return (self.backbone, self.data) == (other.backbone, other.data)
+
+    def testable(self, figure: str) -> bool:
+        """Whether a t-test may use it: several runs, or a single figure because no more was published."""
+        return figure in self.figures and (self.published or self.figures[figure].n > 1)
 
 
-def _value(sample: Sample, plus_minus: str) -> str:
-    return (
-        f"{sample.mean:.2f}" if math.isnan(sample.std) else f"{sample.mean:.2f}{plus_minus}{sample.std:.2f}"
-    )
+@dataclass(frozen=True)
+class Comparison:
+    """Runs side by side; printed, it is a Markdown table. caption: what a reader of the table must know."""
 
+    rows: tuple[ComparedRow, ...]
+    caption: str
 
-def _cells(row: Row, names: Sequence[str], plus_minus: str, bold: str, star: str, none: str) -> list[str]:
-    cells = []
-    for name in names:
-        sample = row.figures.get(name)
-        if sample is None:
-            cells.append(none)
-            continue
-        text = _value(sample, plus_minus)
-        text = bold.format(text) if name in row.best else text
-        cells.append(text + (star if row.significant(name) else ""))
-    return cells
+    def to_markdown(self) -> str:
+        return comparison_formats.to_markdown(self.rows, self.caption)
 
+    def to_latex(self) -> str:
+        """A `tabular` for a paper; it needs the packages booktabs and amsmath."""
+        return comparison_formats.to_latex(self.rows, self.caption)
 
-def to_markdown(rows: Sequence[Row], caption: str) -> str:
-    names = _columns(rows)
-    head = ["backbone", "method", "from", *(COLUMNS[n] for n in names)]
-    lines = [head, ["---"] * 3 + ["---:"] * len(names)]
-    lines += [[r.backbone, r.method, r.source, *_cells(r, names, " ± ", "**{}**", "\\*", "-")] for r in rows]
-    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    return f"{table}\n\n{caption.replace('*', chr(92) + '*')}\n"
+    def to_csv(self) -> str:
+        """One line for each row, with mean, deviation, number of runs and p-value of each figure."""
+        return comparison_formats.to_csv(self.rows)
 
+    def draw(self, path: Path) -> None:
+        """A picture: a panel for each figure, a dot with its deviation for each row."""
+        comparison_formats.draw(self.rows, self.caption, path)
 
-def to_latex(rows: Sequence[Row], caption: str) -> str:
-    names = _columns(rows)
-    escaped = [
-        [t.replace("_", r"\_") for t in (r.backbone, r.method, r.source)]
-        + [f"${c}$" if c != "-" else c for c in _cells(r, names, r"\pm ", r"\boldsymbol{{{}}}", "^*", "-")]
-        for r in rows
-    ]
-    head = ["Base model", "Method", "From", *(COLUMNS[n] for n in names)]
-    body = "\n".join(" & ".join(line) + r" \\" for line in escaped)
-    return (
-        f"% {caption}\n\\begin{{tabular}}{{lll{'c' * len(names)}}}\n"
-        f"\\toprule\n{' & '.join(head)} \\\\\n\\midrule\n"
-        f"{body}\n\\bottomrule\n\\end{{tabular}}\n"
-    )
+    def __str__(self) -> str:
+        return self.to_markdown()
 
-
-def to_csv(rows: Sequence[Row], _caption: str) -> str:
-    names = _columns(rows)
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    parts = ("", "_std", "_n", "_p")
-    about = ["backbone", "method", "from", "data", "protocol"]
-    writer.writerow(about + [n + part for n in names for part in parts])
-    for row in rows:
-        cells: list[str] = []
-        for name in names:
-            sample, p = row.figures.get(name), row.p.get(name)
-            if sample is None:
-                cells += [""] * len(parts)
-                continue
-            std = "" if math.isnan(sample.std) else f"{sample.std:.4f}"
-            cells += [f"{sample.mean:.4f}", std, str(sample.n), "" if p is None else f"{p:.4g}"]
-        writer.writerow([row.backbone, row.method, row.source, row.data, row.protocol, *cells])
-    return file.getvalue()
-
-
-def draw(rows: Sequence[Row], path: Path, caption: str) -> None:
-    """One panel for each figure, a dot with its deviation for each row; best filled, significant starred."""
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
-    names = _columns(rows)
-    height = 1.2 + 0.32 * len(rows)
-    figure = Figure(figsize=(2.6 + 2.2 * len(names), height), layout="constrained")
-    panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
-    labels = [f"{r.backbone}  {r.method}, {r.source}" for r in rows]
-    for panel, name in zip(panels, names, strict=True):
-        for y, row in enumerate(rows):
-            sample = row.figures.get(name)
-            if sample is None:
-                continue
-            panel.errorbar(
-                sample.mean,
-                y,
-                xerr=0 if math.isnan(sample.std) else sample.std,
-                fmt="o",
-                color=OTHERS if row.published else OWN,
-                markerfacecolor=None if name in row.best else "white",
-                markersize=6,
-                capsize=2,
-            )
-            if row.significant(name):
-                panel.annotate("*", (sample.mean, y), xytext=(4, 2), textcoords="offset points")
-        panel.set_title(COLUMNS[name], fontsize=10)
-        panel.grid(axis="x", color="#e4e4e4")
-        panel.set_axisbelow(True)
-    panels[0].set_yticks(range(len(rows)), labels, fontsize=8)
-    panels[0].set_ylim(len(rows) - 0.5, -0.5)
-    marks = [
-        Line2D([], [], color=OWN, marker="o", linestyle="", label="ours, filled where best"),
-        Line2D([], [], color=OTHERS, marker="o", linestyle="", label="published, likewise"),
-    ]
-    figure.legend(handles=marks, loc="outside upper right", ncols=2, fontsize=8, frameon=False)
-    width = int(16 * figure.get_figwidth())
-    figure.supxlabel("\n".join(textwrap.wrap(caption, width)), fontsize=8)
-    figure.savefig(path, dpi=150)
-
-
-TEXT_FORMATS: dict[str, Callable[[Sequence[Row], str], str]] = {
-    "md": to_markdown,
-    "latex": to_latex,
-    "csv": to_csv,
-}
+    def _repr_html_(self) -> str:
+        return comparison_formats.to_html(self.rows, self.caption)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from PIL import Image, ImageDraw, ImageFont
 
+from wsol.class_names import display_name
 from wsol.data.image import read_image
 from wsol.errors import DataError
 from wsol.records import DataIndex, Sample
+from wsol.runs.files import replacing
+
+T = TypeVar("T")
 
 TILE = 200  # side of the square that an image is fitted into
 GAP = 14
@@ -40,13 +44,9 @@ def draw_contact_sheet(index: DataIndex, out: Path, columns: int = 6, rows: int 
         x = GAP + (i % columns) * (TILE + GAP)
         y = HEADER + (i // columns) * (TILE + CAPTION + GAP)
         sheet.paste(_draw_tile(sample), (x, y))
-        _write_caption(sheet, (x, y + TILE), readable_class(index.classes[sample.label]))
-    out = Path(out)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        sheet.save(out, format="PNG")
-    except OSError as error:
-        raise DataError(f"{out}: cannot be written: {error.strerror or error}") from None
+        _write_caption(sheet, (x, y + TILE), display_name(index.classes[sample.label]))
+    with replacing(out, parents=True) as draft:
+        sheet.save(draft, format="PNG")
     return out
 
 
@@ -67,12 +67,7 @@ def choose_samples(index: DataIndex, count: int) -> list[Sample]:
     return [s for i, label in enumerate(labels) if shares[i] for s in _spread(by_class[label], shares[i])]
 
 
-def readable_class(name: str) -> str:
-    """'Black footed Albatross' for '001.Black_footed_Albatross'."""
-    return re.sub(r"^[0-9]+\.", "", name).replace("_", " ")
-
-
-def _spread(items: Sequence, count: int) -> list:
+def _spread(items: Sequence[T], count: int) -> list[T]:
     """`count` of the items at even distances."""
     return [items[(2 * i + 1) * len(items) // (2 * count)] for i in range(count)]
 

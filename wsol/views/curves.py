@@ -6,17 +6,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wsol.drawing.colours import PREDICTED, TRUTH
-from wsol.errors import RunFolderError
+from wsol.runs.files import replacing
+from wsol.scoring.metrics import metrics
 
-# Title of a panel -> (column of metrics.csv, its name in the legend), scale of its values.
-PANELS: dict[str, tuple[dict[str, str], float]] = {
-    "loss": ({"loss": "training"}, 1),
-    "classification (%)": ({"accuracy": "training", "val_top1_cls": "validation"}, 100),
-    "localization on validation images (%)": ({"val_gt_known_loc": "GT-known", "val_top1_loc": "top-1"}, 100),
-    "learning rate": ({"lr": "lr"}, 1),
-    "deviation of the attention masks": ({"mask_std": "std"}, 1),
-}
 LINES = tuple(tuple(channel / 255 for channel in colour) for colour in (PREDICTED, TRUTH))
+
+
+def panels() -> dict[str, tuple[dict[str, str], float]]:
+    """By the title of a panel: the columns of metrics.csv with their names in the legend, and the factor of
+    their values."""
+    known = metrics()
+    validated = {f"val_{key}": known[key].short for key in ("gt_known_loc", "top1_loc")}
+    return {
+        "loss": ({"loss": "training"}, 1),
+        f"{known['top1_cls'].long} (%)": ({"accuracy": "training", "val_top1_cls": "validation"}, 100),
+        "localization on validation images (%)": (validated, 100),
+        "learning rate": ({"lr": "lr"}, 1),
+        "deviation of the attention masks": ({"mask_std": "std"}, 1),
+    }
 
 
 def draw_curves(history: Sequence[Mapping[str, float]], path: Path, title: str = "") -> None:
@@ -25,16 +32,16 @@ def draw_curves(history: Sequence[Mapping[str, float]], path: Path, title: str =
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    panels = {
+    shown = {
         name: (columns, scale)
-        for name, (columns, scale) in PANELS.items()
+        for name, (columns, scale) in panels().items()
         if any(column in row for row in history for column in columns)
     }
-    figure = Figure(figsize=(4.2 * len(panels), 3.4), dpi=110, layout="constrained")
+    figure = Figure(figsize=(4.2 * len(shown), 3.4), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title)
-    for place, (name, (columns, scale)) in enumerate(panels.items(), start=1):
-        axes = figure.add_subplot(1, len(panels), place)
+    for place, (name, (columns, scale)) in enumerate(shown.items(), start=1):
+        axes = figure.add_subplot(1, len(shown), place)
         for (column, label), colour in zip(columns.items(), LINES, strict=False):
             points = [(row["epoch"], scale * row[column]) for row in history if column in row]
             if points:
@@ -47,7 +54,5 @@ def draw_curves(history: Sequence[Mapping[str, float]], path: Path, title: str =
         axes.spines[["top", "right"]].set_visible(False)
         if len(columns) > 1:
             axes.legend(frameon=False, fontsize=9)
-    try:
-        figure.savefig(path, format="png")
-    except OSError as error:
-        raise RunFolderError(f"{path}: could not be written: {error.strerror}") from None
+    with replacing(path) as draft:
+        figure.savefig(draft, format="png")

@@ -2,8 +2,8 @@
 threshold.
 
 The page does not find boxes or judge them. For each image, threshold and map it gets from here the box in
-65535ths of the image's sides, the IoU in 10,000ths with the highest bit set where it counts as a hit, and the
-outcome. Arrays travel as base64 of little-endian bytes.
+65535ths of the image's sides, the IoU that the protocol counts in 10,000ths, with the highest bit set where
+the image is a hit, and the outcome. Arrays travel as base64 of little-endian bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from wsol.records import Box
 
 THUMB_SIDE = 256
 THUMB_QUALITY = 62
-HIT = 0x8000
+HIT_BIT = 0x8000
 
 FloatArray = NDArray[np.floating]
 
@@ -35,8 +35,8 @@ FloatArray = NDArray[np.floating]
 class MapView:
     """What one class map of each image gives.
 
-    boxes: (N, T, 4) in original pixels. overlap: (N, T) IoU with the truth. hit: (N, T) whether that counts.
-    heat: (N, h, w) in [0, 1]. score: (N,) the probability of the map's class.
+    boxes: (N, T, 4) in original pixels. overlap: (N, T) the IoU that the protocol counts. hit: (N, T) whether
+    the image is a hit. heat: (N, h, w) in [0, 1]. score: (N,) the probability of the map's class.
     """
 
     boxes: FloatArray
@@ -51,18 +51,18 @@ class MapView:
         overlap = np.floor(np.clip(self.overlap, 0, 1) * 10000).astype(np.uint16)
         return {
             "boxes": base64_of(shares.astype("<u2")),
-            "overlap": base64_of((overlap | np.where(self.hit, HIT, 0)).astype("<u2")),
+            "overlap": base64_of((overlap | np.where(self.hit, HIT_BIT, 0)).astype("<u2")),
             "heat": base64_of(to_levels(self.heat)),
         }
 
 
 @dataclass(frozen=True)
-class GalleryRun:
-    """One run's side of the gallery.
+class GallerySide:
+    """What one run gives to the gallery.
 
     true, top: the maps of the true and of the predicted class. predicted: (N,) labels, -1 where the image
-    could not be read. kinds: (N, T) indices into the names of the outcomes. live: accuracies in percent at
-    each threshold, over *all* test images, by name.
+    could not be read. kinds: (N, T) indices into the names of the outcomes. live: figures in percent at each
+    threshold, over *all* test images, by label.
     """
 
     name: str
@@ -117,7 +117,7 @@ class GalleryImages:
 
 def pack_gallery(
     images: GalleryImages,
-    runs: Sequence[GalleryRun],
+    sides: Sequence[GallerySide],
     classes: Sequence[str],
     kinds: Sequence[str],
     thresholds: Sequence[float],
@@ -137,7 +137,7 @@ def pack_gallery(
         "by_name": by_name,
         "heat_table": base64_of(heat_table()),
         "images": images.pack(),
-        "runs": [run.pack(sizes) for run in runs],
+        "runs": [side.pack(sizes) for side in sides],
     }
 
 

@@ -24,10 +24,11 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 @dataclass(frozen=True)
 class Card:
-    """A headline number in percent, and what to hold it against."""
+    """A headline number, and what to compare it with."""
 
     label: str
     value: str
+    unit: str = "%"
     note: str = ""
 
 
@@ -50,7 +51,7 @@ class ResultRow:
 
 
 @dataclass(frozen=True)
-class RunText:
+class RunFacts:
     """What the page says of one run beside its numbers: cards, where it came from, its config."""
 
     name: str
@@ -75,8 +76,8 @@ class Page:
 
     title: str
     facts: Sequence[str]
-    runs: Sequence[RunText]
-    metric_labels: Sequence[str]
+    runs: Sequence[RunFacts]
+    figures: Sequence[tuple[str, str]]  # (heading, what it means), in the order of a row's cells
     result_rows: Sequence[ResultRow]
     results_note: str
     gallery: Mapping[str, Any]  # from `wsol.views.gallery.pack_gallery`

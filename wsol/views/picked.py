@@ -2,87 +2,144 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from wsol.class_names import display_names
 from wsol.data.image import read_image
+from wsol.drawing.grid import draw_grid
 from wsol.drawing.overlay import MAX_SIDE, Marked, draw_overlay
-from wsol.errors import DataError
-from wsol.localization.maps import prepare
+from wsol.errors import ConfigError, DataError
 from wsol.records import Box
-from wsol.scoring.sweep import FoundBoxes
+from wsol.run import Run
+from wsol.scoring.judged import Judged
+from wsol.scoring.protocols import Protocol
 from wsol.views.pick import pick_rows
-from wsol.views.results import Results
+from wsol.views.side_by_side import TOP, Measured, measure
 
 TILE = 460  # longest side of a picture in the grid
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """One image: its name, its class, and for each run a picture and a smaller one for the grid."""
+class PickedSide:
+    """What one run makes of one image, on the map of its best class.
+
+    threshold: where the map was cut. outcome: what became of the image, by `Judged`: `hit`, or why it is
+    missed. overlap: the IoU that the protocol counts. predicted: the label of the best class, score: its
+    probability. tile: a smaller picture for the grid.
+    """
+
+    run: str
+    threshold: float
+    outcome: str
+    overlap: float
+    predicted: int
+    score: float
+    picture: Image.Image
+    tile: Image.Image
+
+
+@dataclass(frozen=True)
+class PickedImage:
+    """One image: its name, the name of its class as people read it, and what each run makes of it."""
 
     name: str
     truth: str
-    pictures: Sequence[Image.Image]
-    tiles: Sequence[Image.Image]
+    sides: Sequence[PickedSide]
+
+    @property
+    def pictures(self) -> list[Image.Image]:
+        return [side.picture for side in self.sides]
+
+    @property
+    def tiles(self) -> list[Image.Image]:
+        return [side.tile for side in self.sides]
+
+    @property
+    def thresholds(self) -> list[float]:
+        return [side.threshold for side in self.sides]
+
+    def _repr_png_(self) -> bytes:
+        sheet = self.pictures[0]
+        if len(self.sides) > 1:
+            sheet = draw_grid([self.pictures], [side.run for side in self.sides])
+        file = io.BytesIO()
+        sheet.save(file, "PNG")
+        return file.getvalue()
 
 
 def draw_picked(
-    results: Sequence[Results], how: str, num: int, threshold: float | None = None
-) -> Iterator[Drawn]:
+    runs: Sequence[Run], protocol: Protocol, how: str = "worst", num: int = 24, threshold: float | None = None
+) -> Iterator[PickedImage]:
     """The picked images, as the first run ranks them, with what every run found on its best class's map.
 
-    threshold: for all runs; None for each run's own.
+    how, num: which images, and at most how many; see `wsol.views.pick`. threshold: for all runs; None for
+    each run's own, which was chosen on held-out images where there were some, else the protocol's fixed one.
+    An image that cannot be read any more is left out.
     """
-    cuts = [r.threshold if threshold is None else threshold for r in results]
-    found = [r.find(np.array([cut]))[1] for r, cut in zip(results, cuts, strict=True)]
-    first = results[0]
+    if num < 1:
+        raise ConfigError(f"num {num}: at least 1 picture is needed")
+    if threshold is not None and not 0 <= threshold < 1:
+        raise ConfigError(f"threshold {threshold} is outside 0 to 1")
+    measured = measure(runs, protocol)
+    cuts = [m.scores.default_threshold() if threshold is None else threshold for m in measured]
+    judged = [m.judge([cut])[1] for m, cut in zip(measured, cuts, strict=True)]
+    predictions = measured[0].predictions
     rows = pick_rows(
         how,
         num,
-        found[0].single[:, 0],
-        first.probabilities.max(axis=1),
-        first.predicted,
-        first.predictions.labels,
-        first.predictions.classes,
+        judged[0].overlap[:, 0],
+        predictions.probabilities.max(axis=1),
+        predictions.predicted,
+        predictions.labels,
+        predictions.classes,
     )
-    shown = display_names(first.predictions.classes)
-    for row in rows:
-        name = first.predictions.names[row]
+    return _draw_rows(measured, judged, rows)
+
+
+def _draw_rows(
+    measured: Sequence[Measured], judged: Sequence[Judged], rows: Sequence[int]
+) -> Iterator[PickedImage]:
+    predictions = measured[0].predictions
+    shown = display_names(predictions.classes)
+    for row, path in zip(rows, measured[0].image_paths(rows), strict=True):
         try:
-            image = read_image(first.paths[name])
+            image = read_image(path)
         except DataError:
             continue  # it was readable when the run was evaluated; the caller counts what comes
-        truth = shown[int(first.predictions.labels[row])]
-        pictures, tiles = (
-            [_draw(r, boxes, row, image, shown, side) for r, boxes in zip(results, found, strict=True)]
-            for side in (MAX_SIDE, TILE)
+        sides = [_draw_side(m, j, row, image, shown) for m, j in zip(measured, judged, strict=True)]
+        yield PickedImage(predictions.names[row], shown[int(predictions.labels[row])], sides)
+
+
+def _draw_side(
+    measured: Measured, judged: Judged, row: int, image: NDArray[np.uint8], shown: Sequence[str]
+) -> PickedSide:
+    predictions = measured.predictions
+    label, predicted = int(predictions.labels[row]), int(predictions.predicted[row])
+    score, overlap = float(predictions.probabilities[row].max()), float(judged.overlap[row, 0])
+    outcome = judged.kind(row, 0)
+    words = [f"{shown[predicted]} {score:.2f}" if predicted >= 0 else "unread"]
+    truths = [Marked(Box(*box)) for box in predictions.truths(row).tolist()]
+    if truths:
+        words.append(f"IoU {overlap:.2f}")
+        if predicted != label:
+            truths[0] = Marked(truths[0].box, f"true: {shown[label]}")
+    box = Box(*measured.boxes_in_pixels(judged, row)[0])
+    picture, tile = (
+        draw_overlay(
+            image,
+            measured.heat(row, TOP),
+            predicted=[Marked(box, " · ".join([*words, outcome]))],
+            truth=truths,
+            largest=largest,
+            heat_region=predictions.view.region((image.shape[1], image.shape[0])),
         )
-        yield Drawn(name, truth, pictures, tiles)
-
-
-def _draw(
-    results: Results, found: FoundBoxes, row: int, image: np.ndarray, shown: Sequence[str], largest: int
-) -> Image.Image:
-    predictions = results.predictions
-    label, predicted = int(predictions.labels[row]), int(results.predicted[row])
-    box = Box(*results.in_pixels(row, found.boxes[row])[0])
-    raw = np.asarray(predictions.maps[row, 1], dtype=np.float64)
-    heat = prepare(raw, results.protocol.recipe, (raw.shape[1], raw.shape[0]))
-    named = f"{shown[predicted]} {results.probabilities[row].max():.2f}" if predicted >= 0 else "unread"
-    overlap = f" · IoU {found.single[row, 0]:.2f}" if len(predictions.truths(row)) else ""
-    truths = [Marked(Box(*t)) for t in predictions.truths(row).tolist()]
-    if truths and predicted != label:
-        truths[0] = Marked(truths[0].box, f"true: {shown[label]}")
-    return draw_overlay(
-        image,
-        heat,
-        predicted=[Marked(box, named + overlap)],
-        truth=truths,
-        largest=largest,
-        heat_region=predictions.view.region((image.shape[1], image.shape[0])),
+        for largest in (MAX_SIDE, TILE)
     )
+    threshold = float(judged.found.thresholds[0])
+    return PickedSide(measured.name, threshold, outcome, overlap, predicted, score, picture, tile)

@@ -1,139 +1,152 @@
-"""The report's numbers as cards, tables and charts."""
+"""The report's numbers as cards, tables and charts. Labels come from the table of figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
 from wsol.class_names import display_names
-from wsol.runs.history import read_csv
-from wsol.scoring.protocols import HIT
-from wsol.scoring.sweep import FoundBoxes, own_overlap, passes
-from wsol.scoring.tables import KIND_WORDS
+from wsol.scoring.judged import Judged
+from wsol.scoring.metrics import KINDS, Kind, Metric, headline_metrics, metrics
+from wsol.scoring.scores import Scores
 from wsol.views.charts import Series, line_chart
 from wsol.views.page import Card, Cell, ResultRow
-from wsol.views.results import Results
+from wsol.views.side_by_side import Measured
 
-METRICS = {
-    "top1_loc": "Top-1 loc",
-    "top5_loc": "Top-5 loc",
-    "gt_known_loc": "GT-known",
-    "max_box_acc": "MaxBoxAcc",
-    "max_box_acc_v2": "MaxBoxAccV2",
-    "top1_cls": "Top-1 cls",
-    "top5_cls": "Top-5 cls",
-}
-WORDS = {
-    "top1_loc": "Top-1 localization",
-    "top5_loc": "Top-5 localization",
-    "gt_known_loc": "GT-known loc.",
-    "max_box_acc": "MaxBoxAcc",
-    "max_box_acc_v2": "MaxBoxAccV2",
-    "top1_cls": "Top-1 classification",
-    "top5_cls": "Top-5 classification",
-}
+Live = Mapping[str, NDArray[np.float64]]
+
+OVER_THRESHOLDS = ("top1_loc", "gt_known_loc")  # drawn where several runs share a chart
+THRESHOLDS_NOTE = (
+    "The marked threshold is the one that the protocol itself reports. A fixed threshold uses no boxes. A "
+    "held-out threshold was chosen on training images, by their boxes. The oracle's was chosen on these test "
+    "images, by their boxes, so no one has it for new images. The centre box is a Gaussian in the middle of "
+    "every image: it does not look at the image, and a localizer should beat it."
+)
 
 
-def headline_cards(results: Results) -> list[Card]:
+def shown_metrics(measured: Sequence[Measured]) -> list[Metric]:
+    """The headline figures that at least one of the runs has."""
+    return [m for key, m in headline_metrics().items() if any(key in one.scores for one in measured)]
+
+
+def live_figures(judged: Judged) -> dict[str, NDArray[np.float64]]:
+    """The headline figures in percent at each threshold, over all images, by key."""
+    figures = {}
+    for key, metric in headline_metrics().items():
+        if metric.per_image is None or not metric.needs_threshold:
+            continue
+        columns = [metric.per_image(judged, at) for at in range(len(judged.found.thresholds))]
+        present = [column for column in columns if column is not None]
+        if len(present) == len(columns):
+            figures[key] = np.array([100 * column.mean() for column in present])
+    return figures
+
+
+def headline_cards(measured: Measured) -> list[Card]:
     """The protocol's own figures, each with its interval and the centre box where that has one."""
-    centre = centre_figures(results.scores, results.scores["threshold_kind"])
+    scores = measured.scores
+    centre = centre_figures(scores, scores.threshold_kind)
     cards = []
-    for key, label in WORDS.items():
-        if key in results.scores:
-            notes = []
-            if key in results.scores.get("intervals", {}):
-                low, high = results.scores["intervals"][key]
-                notes.append(f"95 % in {low:.1f} to {high:.1f}")
-            if key in centre:
-                notes.append(f"centre box {centre[key]:.1f}")
-            cards.append(Card(label, f"{results.scores[key]:.1f}", "\n".join(notes)))
+    for metric in shown_metrics([measured]):
+        notes = []
+        if metric.key in scores.intervals:
+            low, high = scores.intervals[metric.key]
+            notes.append(f"95 % in {low:.1f} to {high:.1f}")
+        if metric.key in centre:
+            notes.append(f"centre box {centre[metric.key]:.1f}")
+        cards.append(Card(metric.long, f"{scores[metric.key]:.1f}", metric.unit, "\n".join(notes)))
     return cards
 
 
-def centre_figures(scores: Mapping[str, Any], kind: str) -> dict[str, float]:
-    """The centre box's figures, by the names that the localizer's have."""
-    centre = scores["centre_box"]
+def centre_figures(scores: Scores, kind: Kind) -> dict[str, float]:
+    """The centre box's figures, by the keys that the localizer's have."""
+    centre = scores.centre_box
     figures = {key: centre[key] for key in ("max_box_acc", "max_box_acc_v2") if key in centre}
     known = centre.get(f"gt_known_loc_{'oracle' if kind == 'oracle' else 'fixed'}")
     return figures if known is None else {**figures, "gt_known_loc": known}
 
 
-def result_rows(results: Sequence[Results]) -> list[ResultRow]:
+def result_rows(measured: Sequence[Measured]) -> list[ResultRow]:
     """A row for each run and kind of threshold, the protocol's own first, and the centre box at the end.
 
     The best of several runs at the protocol's own kind of threshold is marked.
     """
-    best = {key: max((r.scores[key] for r in results if key in r.scores), default=None) for key in METRICS}
+    shown = shown_metrics(measured)
+    best = _best_figures(measured, shown) if len(measured) > 1 else {}
     rows = []
-    for tone, r in enumerate(results):
-        own = r.scores["threshold_kind"]
-        for kind in sorted(r.scores["at"], key=lambda kind: kind != own):
-            figures = r.scores if kind == own else r.scores["at"][kind]
+    for tone, one in enumerate(measured):
+        own = one.scores.threshold_kind
+        for kind in sorted(one.scores.at, key=lambda kind: kind != own):
+            figures = one.scores.figures if kind == own else one.scores.at[kind].figures
+            marked = best if kind == own else {}
             cells = [
-                Cell(
-                    f"{figures[key]:.1f}" if key in figures else "",
-                    len(results) > 1 and kind == own and figures.get(key) == best[key] is not None,
-                )
-                for key in METRICS
+                Cell(_percent(figures, m.key), m.key in marked and figures.get(m.key) == marked[m.key])
+                for m in shown
             ]
-            threshold = f"{r.scores['at'][kind]['threshold']:.2f} {KIND_WORDS[kind]}"
+            threshold = f"{one.scores.at[kind].threshold:.2f} {KINDS[kind]}"
             if kind == own:
-                rows.append(ResultRow(r.name, r.protocol.name, f"{threshold} (the protocol's)", cells, tone))
+                words = f"{threshold} (the protocol's)"
+                rows.append(ResultRow(one.name, one.protocol.name, words, cells, tone))
             else:
                 rows.append(ResultRow("", "", threshold, cells, baseline=True))
-    first = results[0]
-    for kind in ("fixed", "oracle"):
-        centre = centre_figures(first.scores, kind)
-        if kind == "oracle":
-            centre = {"gt_known_loc": centre["gt_known_loc"]}
-        cells = [Cell(f"{centre[key]:.1f}" if key in centre else "") for key in METRICS]
-        name, protocol = ("Centre box", first.protocol.name) if kind == "fixed" else ("", "")
+    first = measured[0]
+    fixed, oracle = (centre_figures(first.scores, kind) for kind in ("fixed", "oracle"))
+    maxima_once = {key: value for key, value in oracle.items() if key == "gt_known_loc"}
+    for name, protocol, kind, centre in (
+        ("Centre box", first.protocol.name, "fixed", fixed),
+        ("", "", "oracle", maxima_once),
+    ):
+        cells = [Cell(_percent(centre, m.key)) for m in shown]
         rows.append(ResultRow(name, protocol, kind, cells, baseline=True))
     return rows
 
 
-def class_table(results: Sequence[Results]) -> tuple[list[tuple[str, bool]], list[list[str]]]:
+def _best_figures(measured: Sequence[Measured], shown: Sequence[Metric]) -> dict[str, float]:
+    best = {}
+    for metric in shown:
+        choose = max if metric.higher_is_better else min
+        best[metric.key] = choose(one.scores[metric.key] for one in measured if metric.key in one.scores)
+    return best
+
+
+def _percent(figures: Mapping[str, float], key: str) -> str:
+    return f"{figures[key]:.1f}" if key in figures else ""
+
+
+def class_table(measured: Sequence[Measured]) -> tuple[list[tuple[str, bool]], list[list[str]]]:
     """(columns, rows) of the figures of each class, runs beside each other."""
-    wanted = (
-        ("top1_cls", "top1_loc", "top5_loc", "gt_known_loc")
-        if len(results) == 1
-        else ("top1_loc", "gt_known_loc")
-    )
-    columns: list[tuple[str, bool]] = [("Class", False), ("Images", True)]
+    several = len(measured) > 1
+    wanted = ("top1_loc", "gt_known_loc") if several else ("top1_cls", "top1_loc", "top5_loc", "gt_known_loc")
+    known = metrics()
+    columns: list[tuple[str, bool]] = [("class", False), ("images", True)]
     columns += [
-        (METRICS[key] if len(results) == 1 else f"{r.name} {METRICS[key]}", True)
-        for r in results
+        (f"{one.name} {known[key].short}" if several else known[key].short, True)
+        for one in measured
         for key in wanted
     ]
-    tables = [{row["class"]: row for row in r.scores["per_class"]} for r in results]
-    classes = results[0].predictions.classes
+    tables = [{row.name: row for row in one.scores.per_class} for one in measured]
+    classes = measured[0].predictions.classes
     rows = []
     for name, shown in zip(classes, display_names(classes), strict=True):
         if name in tables[0]:
-            figures = [
-                f"{table[name][key]:.1f}" if key in table.get(name, {}) else ""
-                for table in tables
-                for key in wanted
-            ]
-            rows.append([shown, str(tables[0][name]["num_images"]), *figures])
+            own = [table[name].figures if name in table else {} for table in tables]
+            cells = [_percent(figures, key) for figures in own for key in wanted]
+            rows.append([shown, str(tables[0][name].num_images), *cells])
     return columns, rows
 
 
-def learning_charts(results: Sequence[Results]) -> list[Markup]:
-    """Loss and accuracies over the epochs, from metrics.csv; [] for runs that have none."""
-    logs = [read_csv(r.run / "metrics.csv") if (r.run / "metrics.csv").is_file() else [] for r in results]
-    if len(results) == 1:
+def learning_charts(measured: Sequence[Measured]) -> list[Markup]:
+    """Loss and accuracies over the epochs; [] for runs that have none."""
+    known = metrics()
+    logs = [one.run.history for one in measured]
+    if len(measured) == 1:
         losses = [_over_epochs("loss", logs[0], "loss", 1)]
-        columns = {
-            "accuracy": "training, top-1 cls",
-            "val_top1_cls": "held out, top-1 cls",
-            "val_top1_loc": "held out, top-1 loc",
-            "val_gt_known_loc": "held out, GT-known",
+        columns = {"accuracy": f"training, {known['top1_cls'].short}"} | {
+            f"val_{key}": f"held out, {known[key].short}" for key in ("top1_cls", "top1_loc", "gt_known_loc")
         }
         shares = [
             _over_epochs(name, logs[0], column, 100, tone)
@@ -142,12 +155,13 @@ def learning_charts(results: Sequence[Results]) -> list[Markup]:
         title = "Accuracy while training"
     else:  # a colour is a run, and two lines of one colour are as many as can be told apart
         losses, shares = [], []
-        for tone, (r, log) in enumerate(zip(results, logs, strict=True)):
-            losses.append(_over_epochs(r.name, log, "loss", 1, tone))
-            shares.append(_over_epochs(r.name, log, "accuracy", 100, tone))
-            held_out = _over_epochs(f"{r.name}, held-out top-1 loc", log, "val_top1_loc", 100, tone)
+        top = known["top1_loc"].short
+        for tone, (one, log) in enumerate(zip(measured, logs, strict=True)):
+            losses.append(_over_epochs(one.name, log, "loss", 1, tone))
+            shares.append(_over_epochs(one.name, log, "accuracy", 100, tone))
+            held_out = _over_epochs(f"{one.name}, held-out {top}", log, "val_top1_loc", 100, tone)
             shares.append(replace(held_out, dashed=True, listed=False))
-        title = "Training top-1 cls; held-out top-1 loc dashed"
+        title = f"Training {known['top1_cls'].short}; held-out {top} dashed"
     charts = [
         line_chart("Training loss", losses, "epoch", "loss", whole=True),
         line_chart(title, shares, "epoch", "%", (0, 100), whole=True),
@@ -156,33 +170,34 @@ def learning_charts(results: Sequence[Results]) -> list[Markup]:
 
 
 def accuracy_charts(
-    results: Sequence[Results],
-    found: Sequence[FoundBoxes],
-    live: Sequence[Mapping[str, NDArray[np.float64]]],
-    thresholds: NDArray[np.float64],
+    measured: Sequence[Measured], judged: Sequence[Judged], live: Sequence[Live]
 ) -> list[Markup]:
-    """Accuracy over thresholds, and over the IoU that is asked for at the reported threshold."""
-    single = len(results) == 1
+    """Figures over thresholds, and GT-known localization over the IoU that is asked for, at the threshold
+    that the protocol reports."""
+    known = metrics()
     over_thresholds, over_overlap = [], []
-    levels = np.arange(21) / 20
-    for tone, (r, boxes, figures) in enumerate(zip(results, found, live, strict=True)):
-        top, known = (
-            Series(name, thresholds.tolist(), figures[name].round(2).tolist(), tone)
-            for name in ("Top-1 loc", "GT-known")
-        )
-        if single:
-            over_thresholds += [top, replace(known, tone=1)]
+    levels = (np.arange(21) / 20).tolist()
+    for tone, (one, found, figures) in enumerate(zip(measured, judged, live, strict=True)):
+        thresholds = found.found.thresholds.tolist()
+        lines = {
+            key: Series(known[key].short, thresholds, v.round(2).tolist(), tone) for key, v in figures.items()
+        }
+        if len(measured) == 1:
+            over_thresholds += [replace(line, tone=i) for i, line in enumerate(lines.values())]
         else:
-            over_thresholds.append(replace(top, name=r.name))
-            over_thresholds.append(replace(known, name=f"{r.name}, GT-known", dashed=True, listed=False))
-        at = int(np.argmin(np.abs(thresholds - r.threshold)))
-        overlap = own_overlap(r.protocol, boxes.single, boxes.best)[:, at]
-        shares = [100 * passes(overlap, level, r.protocol.strict_known).mean() for level in levels.tolist()]
-        over_overlap.append(Series(r.name, levels.tolist(), np.round(shares, 2).tolist(), tone))
-    title = "Accuracy over thresholds" if single else "Over thresholds: top-1 loc, GT-known dashed"
+            top, dashed = (lines[key] for key in OVER_THRESHOLDS)
+            over_thresholds.append(replace(top, name=one.name))
+            over_thresholds.append(
+                replace(dashed, name=f"{one.name}, {dashed.name}", dashed=True, listed=False)
+            )
+        at = found.found.column(one.scores.threshold)
+        shares = [float(100 * found.known(level)[:, at].mean()) for level in levels]
+        over_overlap.append(Series(one.name, levels, np.round(shares, 2).tolist(), tone))
+    first, second = (known[key].short for key in OVER_THRESHOLDS)
+    title = "Accuracy over thresholds" if len(measured) == 1 else f"Over thresholds: {first}, {second} dashed"
     return [
         line_chart(title, over_thresholds, "threshold", "%", (0, 100), cursor=True),
-        line_chart(f"GT-known over IoU (hit: {HIT:g})", over_overlap, "IoU at least", "%", (0, 100)),
+        line_chart(f"{second} over the IoU that is asked for", over_overlap, "IoU at least", "%", (0, 100)),
     ]
 
 

@@ -19,7 +19,7 @@
     for (const which of ["true", "top"]) {
       const part = run[which];
       part.boxes = words(part.boxes);   // N x T x 4, in 65535ths of width and height
-      part.overlap = words(part.overlap); // N x T, IoU in 10,000ths; the highest bit says that it counts as a hit
+      part.overlap = words(part.overlap); // N x T, IoU in 10,000ths; the highest bit says that the image is a hit
       part.heat = bytes(part.heat);     // N x h x w, 0...255
     }
     run.kind = bytes(run.kind);         // N x T, an index into kinds

@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Protocol, TypeVar
 
-from wsol.config import Config
 from wsol.config_file import config_to_dict
 from wsol.errors import ConfigError
+from wsol.run import Run
 
 # What says where and how fast a run was made, not what it is.
 CIRCUMSTANCES = (("data", "root"), ("data", "workers"), ("train", "device"), ("train", "seed"))
 
 
-class Run(Protocol):
-    @property
-    def path(self) -> Path: ...
-    @property
-    def config(self) -> Config: ...
-
-
-R = TypeVar("R", bound=Run)
-
-
-def group_over_seeds(runs: Sequence[R]) -> list[list[R]]:
+def group_over_seeds(runs: Sequence[Run]) -> list[list[Run]]:
     """The runs of each config, whatever its seed, the folder of its data and the machine, in their order."""
-    groups: dict[str, list[R]] = {}
+    groups: dict[str, list[Run]] = {}
     for run in runs:
         record = config_to_dict(run.config)
         for section, key in CIRCUMSTANCES:

@@ -1,0 +1,149 @@
+"""Runs side by side: grouped over seeds, with mean, deviation and a t-test against one of the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from wsol.errors import ConfigError, DataError
+from wsol.method_names import method_name
+from wsol.registry import suggest
+from wsol.run import Run
+from wsol.scoring.metrics import KINDS, Kind, headline_metrics
+from wsol.scoring.protocols import Protocol, find_protocols
+from wsol.scoring.published import PublishedResult, published_results
+from wsol.scoring.significance import ALPHA, Sample, p_value
+from wsol.views.comparison import ComparedRow, Comparison
+from wsol.views.seeds import group_over_seeds
+
+
+def compare_runs(
+    runs: Sequence[Run],
+    protocol: str | None = None,
+    threshold: Kind | None = None,
+    published: bool = False,
+) -> Comparison:
+    """Evaluated runs side by side: one row for each config over its seeds, the first one the reference.
+
+    protocol: a name; None for that of the first run. threshold: the kind of threshold of the runs' figures; None for
+    the kind that the protocol itself reports. published: add the published results of the same backbones.
+    """
+    if not runs and not published:
+        raise ConfigError("nothing to compare: name run folders, or ask for --published")
+    if protocol is not None:
+        find_protocols(protocol)  # an unknown name ends here, also where only published results are shown
+    rows = group_runs(runs, runs[0].protocol(protocol), threshold) if runs else []
+    reference = rows[0] if rows else None
+    left_out = 0
+    if published:
+        results = published_results()
+        shown = published_rows(results, {row.backbone for row in rows})
+        rows, left_out = rows + shown, len(results) - len(shown)
+    marked = mark_rows(rows, reference)
+    return Comparison(tuple(marked), caption(marked, reference, left_out))
+
+
+def group_runs(runs: Sequence[Run], protocol: Protocol, threshold: Kind | None = None) -> list[ComparedRow]:
+    """One row for each config, over its seeds."""
+    digests = {run.scores.data_digest for run in runs}
+    if len(digests) > 1:
+        raise DataError(
+            f"these runs were evaluated on {len(digests)} different data sets: no comparison is fair"
+        )
+    how = protocol.name if threshold is None else f"{protocol.name} at the {KINDS[threshold]} threshold"
+    rows = []
+    for members in group_over_seeds(runs):
+        config, evaluation = members[0].config, members[0].scores
+        table = [run_figures(run, protocol, threshold) for run in members]
+        figures = {
+            key: Sample.of([own[key] for own in table])
+            for key in headline_metrics()
+            if all(key in own for own in table)
+        }
+        source = f"ours, {len(members)} run{'s' if len(members) > 1 else ''}"
+        data = _data_words(evaluation.data, evaluation.num_images)
+        rows.append(ComparedRow(method_name(config), config.model.backbone.name, source, data, how, figures))
+    return rows
+
+
+def run_figures(run: Run, protocol: Protocol, threshold: Kind | None = None) -> dict[str, float]:
+    """The figures of one run under one protocol, at its own kind of threshold or at another one.
+
+    Raises DataError where the run was not measured by this version of the protocol.
+    """
+    evaluation = run.scores
+    again = f"run `wsol evaluate {run.path} --protocol {protocol.name}`"
+    if protocol.name not in evaluation:
+        hint = suggest(protocol.name, evaluation)
+        raise DataError(f"{run.path}: no scores under {protocol.name!r}{hint}; {again}")
+    scores = evaluation[protocol.name]
+    if scores.version != protocol.version:
+        raise DataError(
+            f"{run.path}: its scores are of version {scores.version} of protocol {protocol.name}, which is "
+            f"now {protocol.version}, and versions are not compared; {again}"
+        )
+    if threshold is not None and threshold not in scores.at:
+        raise DataError(f"{run.path}: no figures at the threshold {threshold!r}, only {', '.join(scores.at)}")
+    return dict(scores.at_kind(threshold))
+
+
+def published_rows(results: Iterable[PublishedResult], backbones: set[str]) -> list[ComparedRow]:
+    """The published rows of these backbones, or all where none is named; those that name none always stay."""
+    return [
+        ComparedRow(
+            method=r.method,
+            backbone=r.backbone or "-",
+            source=f"{r.source} ({r.year})",
+            data=PUBLISHED_DATA,
+            protocol="the authors'",
+            figures=r.figures,
+            published=True,
+        )
+        for r in results
+        if not backbones or not r.backbone or r.backbone in backbones
+    ]
+
+
+def mark_rows(rows: Sequence[ComparedRow], reference: ComparedRow | None) -> list[ComparedRow]:
+    """The rows with their p-values against the reference, and the best of each figure and backbone marked."""
+    marked = []
+    for row in rows:
+        p: dict[str, float | None] = {}
+        if reference is not None and row is not reference and row.competes_with(reference):
+            p = {
+                key: p_value(reference.figures[key], row.figures[key])
+                for key in row.figures
+                if row.testable(key) and reference.testable(key)
+            }
+        rivals = [r for r in rows if r.competes_with(row)]
+        best = frozenset(key for key in row.figures if _is_best(row, rivals, key))
+        marked.append(replace(row, p=p, best=best))
+    return marked
+
+
+def _is_best(row: ComparedRow, rivals: Sequence[ComparedRow], key: str) -> bool:
+    sign = 1 if headline_metrics()[key].higher_is_better else -1
+    own = sign * row.figures[key].mean
+    return all(own >= sign * r.figures[key].mean for r in rivals if key in r.figures)
+
+
+def caption(rows: Sequence[ComparedRow], reference: ComparedRow | None, left_out: int = 0) -> str:
+    """What a reader of the table must know."""
+    words = [f"protocol {reference.protocol}, in percent" if reference else "published results, in percent"]
+    words.append("bold: best of its backbone")
+    if reference and any(p is not None for row in rows for p in row.p.values()):
+        words.append(f"*: p < {ALPHA} against {reference.method} ({reference.backbone})")
+    if reference and any(row.published for row in rows):
+        words.append("published figures: by their authors' own protocols")
+        if reference.data != PUBLISHED_DATA:
+            words.append(f"and on {PUBLISHED_DATA}, not on {reference.data}, so they do not compete")
+    if left_out:
+        words.append(f"{left_out} published rows of other backbones are left out")
+    return "; ".join(words)
+
+
+def _data_words(name: str, images: int) -> str:
+    return f"{name} with {images:,} test images"
+
+
+PUBLISHED_DATA = _data_words("cub", 5794)

@@ -1,0 +1,153 @@
+"""The rows of a comparison as Markdown, LaTeX, CSV, HTML or a picture."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import textwrap
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wsol.runs.files import replacing
+from wsol.scoring.metrics import Metric, headline_metrics
+from wsol.scoring.significance import Sample
+
+if TYPE_CHECKING:
+    from wsol.views.comparison import ComparedRow
+
+OWN, OTHERS = "#1b6ca8", "#8a8a8a"
+
+
+def shown_metrics(rows: Sequence[ComparedRow]) -> list[Metric]:
+    """The headline figures that at least one row has, in the order of every table."""
+    return [m for key, m in headline_metrics().items() if any(key in row.figures for row in rows)]
+
+
+def _value(sample: Sample, plus_minus: str) -> str:
+    return (
+        f"{sample.mean:.2f}" if math.isnan(sample.std) else f"{sample.mean:.2f}{plus_minus}{sample.std:.2f}"
+    )
+
+
+def _cells(
+    row: ComparedRow, shown: Sequence[Metric], plus_minus: str, bold: str, star: str, none: str = "-"
+) -> list[str]:
+    cells = []
+    for key in (metric.key for metric in shown):
+        sample = row.figures.get(key)
+        if sample is None:
+            cells.append(none)
+            continue
+        text = _value(sample, plus_minus)
+        text = bold.format(text) if key in row.best else text
+        cells.append(text + (star if row.significant(key) else ""))
+    return cells
+
+
+def to_markdown(rows: Sequence[ComparedRow], caption: str) -> str:
+    shown = shown_metrics(rows)
+    head = ["backbone", "method", "from", *(m.short for m in shown)]
+    lines = [head, ["---"] * 3 + ["---:"] * len(shown)]
+    lines += [[r.backbone, r.method, r.source, *_cells(r, shown, " ± ", "**{}**", "\\*")] for r in rows]
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return f"{table}\n\n{caption.replace('*', chr(92) + '*')}\n"
+
+
+def to_html(rows: Sequence[ComparedRow], caption: str) -> str:
+    """For notebooks."""
+    shown = shown_metrics(rows)
+    head = ["backbone", "method", "from", *(m.short for m in shown)]
+    body = [
+        [*map(escape, (r.backbone, r.method, r.source)), *_cells(r, shown, " ± ", "<b>{}</b>", "*")]
+        for r in rows
+    ]
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
+
+    return (
+        f"<table><caption>{escape(caption)}</caption><thead>{line([*map(escape, head)], 'th')}</thead>"
+        f"<tbody>{''.join(line(cells, 'td') for cells in body)}</tbody></table>"
+    )
+
+
+def to_latex(rows: Sequence[ComparedRow], caption: str) -> str:
+    shown = shown_metrics(rows)
+    escaped = [
+        [t.replace("_", r"\_") for t in (r.backbone, r.method, r.source)]
+        + [f"${c}$" if c != "-" else c for c in _cells(r, shown, r"\pm ", r"\boldsymbol{{{}}}", "^*")]
+        for r in rows
+    ]
+    head = ["Base model", "Method", "From", *(m.short for m in shown)]
+    body = "\n".join(" & ".join(line) + r" \\" for line in escaped)
+    return (
+        f"% {caption}\n\\begin{{tabular}}{{lll{'c' * len(shown)}}}\n"
+        f"\\toprule\n{' & '.join(head)} \\\\\n\\midrule\n"
+        f"{body}\n\\bottomrule\n\\end{{tabular}}\n"
+    )
+
+
+def to_csv(rows: Sequence[ComparedRow]) -> str:
+    keys = [metric.key for metric in shown_metrics(rows)]
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    parts = ("", "_std", "_n", "_p")
+    about = ["backbone", "method", "from", "data", "protocol"]
+    writer.writerow(about + [key + part for key in keys for part in parts])
+    for row in rows:
+        cells: list[str] = []
+        for key in keys:
+            sample, p = row.figures.get(key), row.p.get(key)
+            if sample is None:
+                cells += [""] * len(parts)
+                continue
+            std = "" if math.isnan(sample.std) else f"{sample.std:.4f}"
+            cells += [f"{sample.mean:.4f}", std, str(sample.n), "" if p is None else f"{p:.4g}"]
+        writer.writerow([row.backbone, row.method, row.source, row.data, row.protocol, *cells])
+    return file.getvalue()
+
+
+def draw(rows: Sequence[ComparedRow], caption: str, path: Path) -> None:
+    """One panel for each figure, a dot with its deviation for each row; best filled, significant starred."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+    shown = shown_metrics(rows)
+    height = 1.2 + 0.32 * len(rows)
+    figure = Figure(figsize=(2.6 + 2.2 * len(shown), height), layout="constrained")
+    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    labels = [f"{r.backbone}  {r.method}, {r.source}" for r in rows]
+    for panel, metric in zip(panels, shown, strict=True):
+        for y, row in enumerate(rows):
+            sample = row.figures.get(metric.key)
+            if sample is None:
+                continue
+            panel.errorbar(
+                sample.mean,
+                y,
+                xerr=0 if math.isnan(sample.std) else sample.std,
+                fmt="o",
+                color=OTHERS if row.published else OWN,
+                markerfacecolor=None if metric.key in row.best else "white",
+                markersize=6,
+                capsize=2,
+            )
+            if row.significant(metric.key):
+                panel.annotate("*", (sample.mean, y), xytext=(4, 2), textcoords="offset points")
+        panel.set_title(metric.short, fontsize=10)
+        panel.grid(axis="x", color="#e4e4e4")
+        panel.set_axisbelow(True)
+    panels[0].set_yticks(range(len(rows)), labels, fontsize=8)
+    panels[0].set_ylim(len(rows) - 0.5, -0.5)
+    marks = [
+        Line2D([], [], color=OWN, marker="o", linestyle="", label="ours, filled where best"),
+        Line2D([], [], color=OTHERS, marker="o", linestyle="", label="published, likewise"),
+    ]
+    figure.legend(handles=marks, loc="outside upper right", ncols=2, fontsize=8, frameon=False)
+    width = int(16 * figure.get_figwidth())
+    figure.supxlabel("\n".join(textwrap.wrap(caption, width)), fontsize=8)
+    with replacing(path, parents=True) as draft:
+        figure.savefig(draft, dpi=150, format="png")
