@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
@@ -36,43 +36,28 @@ NAME = ".wsol-images"
 MAGIC = b"wsol images 1\n"  # the number changes with the layout, with ODDITIES and with the decoder's rules
 SAVE_EVERY = 60.0  # seconds, while many files are read: what a kill can lose
 
+_PART = 1000
 _DIGEST = 16
+# How one file is remembered. The size in bytes and the time of change say whether it is still the same file.
 _ROW = np.dtype(
     [
         ("bytes", "<i8"),
         ("mtime_ns", "<i8"),
         ("width", "<i4"),
         ("height", "<i4"),
-        ("oddities", "u1"),
-        ("decoded", "?"),
+        ("oddities", "u1"),  # one bit for each of ODDITIES
+        ("decoded", "?"),  # else only the header was read, and there is no digest
     ]
 )
-
-
-class _Stamp(NamedTuple):
-    """By what a file is recognised as the one of before."""
-
-    bytes: int
-    mtime_ns: int
-
-
-class _Entry(NamedTuple):
-    """One file. digest: b'' where only the header was read."""
-
-    stamp: _Stamp
-    size: tuple[int, int]
-    oddities: int
-    digest: bytes
-
-    def facts(self) -> ImageFacts:
-        words = tuple(word for bit, word in enumerate(ODDITIES) if self.oddities >> bit & 1)
-        return ImageFacts(self.size, self.digest, words)
+_Stamp: TypeAlias = tuple[int, int]  # bytes, mtime_ns
+# Plain tuples, which NumPy makes by the million at once: a row and the digest of the file.
+_Entry: TypeAlias = tuple[tuple[int, int, int, int, int, bool], bytes]
 
 
 def cached_sizes(root: Path, paths: Sequence[Path]) -> list[tuple[int, int] | None]:
     """(width, height) of each image of the data set in `root`, from its header; None where that cannot be
     read."""
-    return ImageCache(root).sizes(paths)
+    return ImageCache(root).sizes(paths) if paths else []
 
 
 class ImageCache:
@@ -83,20 +68,18 @@ class ImageCache:
         self._prefix = f"{self._root}{os.sep}"
         self._files = (self._root / NAME, *_user_files(self._root))
         self._known = self._load()
-        self._learnt: dict[str, _Entry] = {}
+        self._learnt: dict[str, _Entry | None] = {}  # None for a file that turned out to be unreadable
 
     def sizes(self, paths: Sequence[Path]) -> list[tuple[int, int] | None]:
         """See `cached_sizes`."""
-        sizes: list[tuple[int, int] | None] = []
         stamps = self._stamps(paths)
-        for path, stamp in zip(paths, stamps, strict=True):
-            entry = self._known.get(self._name(path))
-            sizes.append(entry.size if entry is not None and entry.stamp == stamp else None)
+        known = self._recall(paths, stamps)
+        sizes: list[tuple[int, int] | None] = [entry[0][2:4] if entry else None for entry in known]
         missing = [i for i, size in enumerate(sizes) if size is None]
         for i, size in zip(missing, image_sizes(paths[i] for i in missing), strict=True):
             sizes[i], stamp = size, stamps[i]
             if size is not None and stamp is not None:
-                self._learnt[self._name(paths[i])] = _Entry(stamp, size, 0, b"")
+                self._learnt[self._name(paths[i])] = (*stamp, *size, 0, False), bytes(_DIGEST)
         self._save()
         return sizes
 
@@ -106,23 +89,24 @@ class ImageCache:
         afresh: decode every file, whatever is known of it.
         """
         stamps = self._stamps(paths)
-        known: list[_Entry | None] = []
-        for path, stamp in zip(paths, stamps, strict=True):
-            entry = None if afresh else self._known.get(self._name(path))
-            known.append(entry if entry and entry.digest and entry.stamp == stamp else None)
+        known: list[_Entry | None] = [None] * len(paths)
+        if not afresh:
+            known = [entry if entry and entry[0][5] else None for entry in self._recall(paths, stamps)]
         new = in_threads(_try_inspect, (p for p, entry in zip(paths, known, strict=True) if entry is None))
         saved = time.monotonic()
         try:
             for path, stamp, entry in zip(paths, stamps, known, strict=True):
                 if entry is not None:
-                    yield entry.facts()
+                    yield _facts(entry)
                     continue
                 facts = next(new)
                 if isinstance(facts, ImageFacts) and stamp is not None:
                     bits = sum(1 << ODDITIES.index(word) for word in facts.oddities)
-                    self._learnt[self._name(path)] = _Entry(stamp, facts.size, bits, facts.digest)
+                    self._learnt[self._name(path)] = (*stamp, *facts.size, bits, True), facts.digest
+                elif self._name(path) in self._known:
+                    self._learnt[self._name(path)] = None
                 if time.monotonic() - saved > SAVE_EVERY:
-                    self._save()
+                    self._save(prune=False)
                     saved = time.monotonic()
                 yield facts
         finally:  # also where the caller stops early, by Ctrl-C for instance
@@ -134,8 +118,16 @@ class ImageCache:
 
     def _stamps(self, paths: Sequence[Path]) -> list[_Stamp | None]:
         """Taken before a file is read: one that changes meanwhile will not match at the next start."""
-        parts = (paths[i : i + 1000] for i in range(0, len(paths), 1000))  # a thread for each would be slow
-        return list(chain.from_iterable(in_threads(_stamp_all, parts)))
+        begin = time.perf_counter()
+        stamps = _stamp_all(paths[:_PART])
+        slow = time.perf_counter() - begin > 50e-6 * _PART  # a network drive, where threads wait side by side
+        parts = (paths[i : i + _PART] for i in range(_PART, len(paths), _PART))
+        return stamps + list(chain.from_iterable((in_threads if slow else map)(_stamp_all, parts)))
+
+    def _recall(self, paths: Sequence[Path], stamps: Sequence[_Stamp | None]) -> list[_Entry | None]:
+        """What is known of each file; None where nothing is, or where the file has changed since."""
+        entries = (self._known.get(self._name(path)) for path in paths)
+        return [e if e and e[0][:2] == stamp else None for e, stamp in zip(entries, stamps, strict=True)]
 
     def _load(self) -> dict[str, _Entry]:
         """What the cache files hold; a missing or damaged one holds nothing."""
@@ -146,24 +138,27 @@ class ImageCache:
                 known |= _unpack(file.read_bytes())
         return known
 
-    def _save(self) -> None:
-        """Write down what is new, on top of what other processes have written since."""
+    def _save(self, prune: bool = True) -> None:
+        """Write down what is new, on top of what other processes have written since.
+
+        prune: forget files that are gone.
+        """
         if not self._learnt:
             return
-        known = {
-            name: entry
-            for name, entry in (self._load() | self._learnt).items()
-            if name in self._learnt or (self._root / name).exists()
-        }
-        self._known |= self._learnt
-        self._learnt = {}
+        known: dict[str, _Entry] = {}
+        for name, entry in {**self._load(), **self._learnt}.items():
+            if entry and (not prune or name in self._learnt or (self._root / name).exists()):
+                known[name] = entry
+        self._known, self._learnt = known, {}
         content = _pack(known)
-        for file in self._files:
+        for i, file in enumerate(self._files):
             with suppress(OSError):  # without a cache everything works, only slower
                 if file.parent == self._root and not stat.S_IMODE(self._root.stat().st_mode) & 0o222:
                     continue  # marked read-only, which the superuser respects too
                 file.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(file, content)
+                for other in self._files[i + 1 :]:  # read later, it would hide what is new
+                    other.unlink(missing_ok=True)
                 return
 
 
@@ -179,10 +174,8 @@ def _user_files(root: Path) -> tuple[Path, ...]:
 
 def _pack(known: dict[str, _Entry]) -> bytes:
     """The table as bytes: MAGIC, digest of the rest, number of rows, rows, digests, names."""
-    rows = np.empty(len(known), _ROW)
-    for i, entry in enumerate(known.values()):
-        rows[i] = (*entry.stamp, *entry.size, entry.oddities, bool(entry.digest))
-    digests = b"".join(entry.digest or bytes(_DIGEST) for entry in known.values())
+    rows = np.array([row for row, _ in known.values()], _ROW)
+    digests = b"".join(digest for _, digest in known.values())
     names = os.fsencode("\0".join(known))
     body = b"".join((len(rows).to_bytes(8, "little"), rows.tobytes(), digests, names))
     return MAGIC + hashlib.blake2b(body, digest_size=_DIGEST).digest() + body
@@ -200,14 +193,15 @@ def _unpack(content: bytes) -> dict[str, _Entry]:
     count = int.from_bytes(body[:8], "little")
     rows = np.frombuffer(body, _ROW, count, offset=8)
     at = 8 + rows.nbytes
-    digests = bytes(body[at : at + _DIGEST * count])
-    names = os.fsdecode(bytes(body[at + _DIGEST * count :])).split("\0") if count else []
-    known = {}
-    for i, (name, row) in enumerate(zip(names, rows.tolist(), strict=True)):
-        length, mtime_ns, width, height, oddities, decoded = row
-        digest = digests[_DIGEST * i : _DIGEST * (i + 1)] if decoded else b""
-        known[name] = _Entry(_Stamp(length, mtime_ns), (width, height), oddities, digest)
-    return known
+    digests = np.frombuffer(body, f"V{_DIGEST}", count, offset=at)
+    names = os.fsdecode(bytes(body[at + digests.nbytes :])).split("\0") if count else []
+    return dict(zip(names, zip(rows.tolist(), digests.tolist(), strict=True), strict=True))
+
+
+def _facts(entry: _Entry) -> ImageFacts:
+    (_, _, width, height, oddities, _), digest = entry
+    words = tuple(word for bit, word in enumerate(ODDITIES) if oddities >> bit & 1)
+    return ImageFacts((width, height), digest, words)
 
 
 def _stamp_all(paths: Iterable[Path]) -> list[_Stamp | None]:
@@ -219,7 +213,7 @@ def _stamp(path: Path) -> _Stamp | None:
         found = path.stat()
     except OSError:
         return None
-    return _Stamp(found.st_size, found.st_mtime_ns)
+    return found.st_size, found.st_mtime_ns
 
 
 def _try_inspect(path: Path) -> ImageFacts | DataError:

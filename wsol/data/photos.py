@@ -32,7 +32,7 @@ def list_photos(arguments: Sequence[Path]) -> tuple[dict[str, Path], dict[str, s
             photos[_free(argument.name, photos)] = argument
             continue
         found = walk(argument)
-        below = sorted(argument / name for name in found.images())
+        below = sorted(argument / name for name in found.images)
         if not below and not found.unreadable:
             raise DataError(f"{argument}: no pictures in this folder ({', '.join(sorted(SUFFIXES))})")
         for path in below:

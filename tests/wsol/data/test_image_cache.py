@@ -256,6 +256,17 @@ def test_check_reads_every_file_and_fills_the_cache(root: Path, decoded: Counter
     assert decoded.total() == 0
 
 
+def test_a_fault_that_only_check_can_see_is_not_hidden_by_the_cache(root: Path) -> None:
+    """A file that rots on the disk keeps its size and its time of change."""
+    path = start(root)[0].split("train")[0].path
+    changed = path.stat().st_mtime_ns
+    path.write_bytes(bytes(path.stat().st_size))
+    os.utime(path, ns=(changed, changed))
+    assert any(fault.startswith(f"{path}: not an image") for fault in check_dataset(root).faults)
+    with pytest.raises(DataError, match=f"{path}: not an image"):
+        start(root)
+
+
 def test_files_that_are_gone_are_forgotten(root: Path) -> None:
     index, _ = start(root)
     size = (root / NAME).stat().st_size

@@ -123,7 +123,7 @@ def _list_images(root: Path, faults: Faults) -> dict[str, Path]:
     for folder in found.empty_folders():
         faults.note(folder, None, "no images in this folder")
     images: dict[str, Path] = {}
-    for name in found.images():
+    for name in found.images:
         text = as_text(name)
         if text in images:
             faults.report(
