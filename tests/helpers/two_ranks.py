@@ -34,7 +34,7 @@ def check_words(ranks: Ranks) -> None:
 
     assert ranks.gather(10 + ranks.rank) == [10, 11]
     assert ranks.on_main(lambda: ranks.rank) == 0
-    with pytest.raises(RunFolderError, match="^refused by rank 0$"):
+    with pytest.raises(RunFolderError, match=r"^refused by rank 0$"):
         ranks.on_main(refuse)
 
 

@@ -21,7 +21,7 @@ from wsol.config import Config
 from wsol.config_file import config_to_dict, dump_config, load_config
 from wsol.config_types import shown
 from wsol.data.record import DataRecord
-from wsol.errors import CheckpointError, ConfigError, DataError
+from wsol.errors import CheckpointError, ConfigError, DataError, RunFolderError
 from wsol.plugins import loaded
 from wsol.runs.folder import RunFolder
 from wsol.runs.ranks import Ranks
@@ -80,8 +80,9 @@ def renew_provenance(folder: RunFolder, config: Config, ranks: Ranks) -> list[st
     first = folder.read_json(folder.versions) if folder.versions.exists() else now
     before = [first, *first.get("resumed", [])][-1]
     notes = _changed_plugins(folder)
-    if before["threads"] != now["threads"]:
-        notes.append(f"{before['threads']} threads before, {now['threads']} now: not the same bit for bit")
+    threads = before.get("threads", now["threads"])
+    if threads != now["threads"]:
+        notes.append(f"{threads} threads before, {now['threads']} now: not the same bit for bit")
     folder.write(folder.config, dump_config(config))
     folder.write_json(folder.versions, {**first, "resumed": [*first.get("resumed", []), now]})
     return notes
@@ -91,7 +92,10 @@ def _changed_plugins(folder: RunFolder) -> list[str]:
     """The plugins whose file is not the one that the run began with."""
     if not folder.plugins.exists():
         return []
-    before = {p["module"]: p["sha256"] for p in folder.read_json(folder.plugins)["plugins"]}
+    try:
+        before = {p["module"]: p["sha256"] for p in folder.read_json(folder.plugins)["plugins"]}
+    except (KeyError, TypeError):
+        raise RunFolderError(f"{folder.plugins}: not what a run writes") from None
     return [
         f"the plugin {p['module']} ({p['file']}) has changed since the run began"
         for p in loaded()
