@@ -13,7 +13,7 @@ import torch
 from tests.helpers.configs import tiny_config, write_config
 from tests.helpers.processes import rank_process, torchrun
 from wsol.data.index import open_dataset
-from wsol.run import load_run
+from wsol.run import Run
 from wsol.runs.checkpoint import load_checkpoint
 from wsol.runs.folder import RunFolder
 from wsol.runs.history import TIME_COLUMNS, read_csv
@@ -97,8 +97,8 @@ def test_the_death_of_one_rank_is_survived_by_a_restart(birds: Path, tmp_path: P
 
     # Two ranks validated exactly as one does: no image twice, none left out.
     whole.checkpoints.best.unlink()
-    loaded = load_run(whole.path, device="cpu")
+    localizer = Run(whole.path).localizer("cpu")
     validator = Validator(open_dataset(config.data).split("val"), config, Ranks.alone())
     assert len(validator.samples) % 6, "the last batch must be incomplete to show anything"
-    figures = validator.figures(loaded.localizer)
+    figures = validator.figures(localizer)
     assert figures == {name: logs[0][-1][name] for name in figures}

@@ -18,7 +18,8 @@ from tests.helpers.training import train_run
 from wsol.cli import main
 from wsol.config import Config
 from wsol.errors import CheckpointError, ConfigError, DataError, RunFolderError, WsolError
-from wsol.run import load_run
+from wsol.notices import WsolNote
+from wsol.run import Run
 from wsol.runs.checkpoint import load_checkpoint
 from wsol.runs.folder import RunFolder
 from wsol.runs.lock import FolderLock
@@ -291,7 +292,7 @@ def test_json_at_a_device_or_a_folder_is_refused(
 
 def test_what_is_no_run_folder_is_called_so(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match=r"not a run folder: it has no config\.yaml"):
-        load_run(tmp_path)
+        Run(tmp_path)
 
 
 def test_a_run_without_a_checkpoint_is_called_so(config: Config, tmp_path: Path) -> None:
@@ -299,7 +300,7 @@ def test_a_run_without_a_checkpoint_is_called_so(config: Config, tmp_path: Path)
     for path in RunFolder(tmp_path).checkpoints.folder.iterdir():
         path.unlink()
     with pytest.raises(RunFolderError, match="no checkpoint yet"):
-        load_run(tmp_path)
+        Run(tmp_path).localizer("cpu")
 
 
 @pytest.mark.parametrize("content", ["", "[1, 2]", '{"classes": 3}', "{"])
@@ -307,20 +308,21 @@ def test_a_damaged_data_record_is_called_so(config: Config, tmp_path: Path, cont
     train_run(config, tmp_path)
     (tmp_path / "data.json").write_text(content)
     with pytest.raises(RunFolderError, match=r"data\.json: not "):
-        load_run(tmp_path)
+        Run(tmp_path).localizer("cpu")
 
 
 def test_an_edited_config_that_asks_for_another_model_is_refused(config: Config, tmp_path: Path) -> None:
     train_run(config, tmp_path)
+    text = (tmp_path / "config.yaml").read_text()
+    (tmp_path / "config.yaml").write_text(text.replace("channels: 8", "channels: 16"))
     with pytest.raises(CheckpointError, match=r"tiny, cam head, 4 classes.*head\.class_maps"):
-        load_run(tmp_path, overrides=["model.head.channels=16"])
+        Run(tmp_path).localizer("cpu")
 
 
 def test_a_damaged_best_gives_way_to_the_last(config: Config, tmp_path: Path) -> None:
     train_run(config, tmp_path)
     store = RunFolder(tmp_path).checkpoints
     store.best.write_bytes(store.last.read_bytes()[:-1])
-    said: list[str] = []
-    assert load_run(tmp_path, notice=said.append).checkpoint == store.last
-    assert "best.ckpt: damaged" in said[0]
+    with pytest.warns(WsolNote, match=r"best\.ckpt: damaged .* using last\.ckpt instead"):
+        assert Run(tmp_path).checkpoint.name == store.last.name
     assert load_checkpoint(store.last)["epoch"] == 1

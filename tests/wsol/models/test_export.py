@@ -18,7 +18,7 @@ from wsol.data.transforms import View
 from wsol.errors import ConfigError
 from wsol.models.export import ModelCard, export
 from wsol.models.localizer import Localizer, build_localizer
-from wsol.run import load_run
+from wsol.run import Run
 
 
 def images(num: int) -> torch.Tensor:
@@ -27,7 +27,7 @@ def images(num: int) -> torch.Tensor:
 
 @torch.inference_mode()
 def expected(run: Path, batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    output = load_run(run, "cpu").localizer(batch)
+    output = Run(run).localizer("cpu")(batch)
     return output.logits, output.maps
 
 
@@ -59,7 +59,7 @@ def test_onnxruntime_agrees_at_every_batch_size(se_run: Path, tmp_path: Path) ->
             np.testing.assert_allclose(got, wanted.numpy(), atol=1e-3)
 
     card = json.loads(out.with_suffix(".json").read_text())
-    assert card["classes"] == list(load_run(se_run, "cpu").classes)
+    assert card["classes"] == list(Run(se_run).classes)
     assert card["input"]["shape"] == ["batch", 3, 64, 64]
     assert (card["protocol"], card["threshold"]) == ("gpca", 0.2)
     assert sorted(p.name for p in out.parent.iterdir()) == ["bird.json", "bird.onnx"]  # nothing left over

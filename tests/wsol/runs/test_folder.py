@@ -19,7 +19,7 @@ from wsol.data.record import DataRecord
 from wsol.data.transforms import View
 from wsol.errors import DataError
 from wsol.records import DataIndex
-from wsol.run import load_run
+from wsol.run import Run
 from wsol.runs.checkpoint import load_checkpoint
 from wsol.runs.folder import RunFolder, default_run_dir, is_free
 from wsol.runs.history import read_csv
@@ -70,7 +70,7 @@ def test_json_comes_back_and_holds_no_nan(tmp_path: Path) -> None:
 
 def test_default_folders_are_numbered_and_resume_takes_the_newest(tmp_path: Path) -> None:
     def name(resume: bool) -> str:
-        return default_run_dir(Path("configs/demo.yaml"), resume, tmp_path).name
+        return default_run_dir("demo", resume, tmp_path).name
 
     assert (name(False), name(True)) == ("demo", "demo")
     (tmp_path / "demo").mkdir()
@@ -145,7 +145,7 @@ def test_nothing_held_out_means_no_best(make_config: MakeConfig, alone: Ranks, t
     train(make_config(data__val_share=0.0, train__epochs=1), tmp_path, False, alone, StopSignal())
     store = RunFolder(tmp_path).checkpoints
     assert not store.best.exists()
-    assert load_run(tmp_path, "cpu").checkpoint == store.last
+    assert Run(tmp_path).checkpoint.name == store.last.name
 
 
 @pytest.mark.parametrize("method", ["cam", "danet"])
@@ -159,18 +159,19 @@ def test_a_loaded_run_gives_the_trained_outputs_without_the_data(
     def no_data(*_: object) -> DataIndex:
         raise AssertionError("a run must load without its data set")
 
-    monkeypatch.setattr("wsol.data.index.open_dataset", no_data)
-    run = load_run(tmp_path, "cpu")
+    monkeypatch.setattr("wsol.run.open_dataset", no_data)
+    run = Run(tmp_path)
+    localizer = run.localizer("cpu")
     assert run.classes == index.classes
     assert run.data.hierarchy == index.hierarchy
-    assert run.epoch == 1
-    assert not run.localizer.training
+    assert run.checkpoint.epoch == 1
+    assert not localizer.training
     state = load_checkpoint(RunFolder(tmp_path).checkpoints.last)["model"]
-    for name, value in run.localizer.state_dict().items():
+    for name, value in localizer.state_dict().items():
         assert torch.equal(value, state[name]), name
     batch = next(iter(make_eval_loader(index.split("test"), View("resize", 64), batch=4)))
-    output = run.localizer(batch.images)
-    assert run.localizer.maps_for(output, batch.labels).shape[0] == 4
+    output = localizer(batch.images)
+    assert localizer.maps_for(output, batch.labels).shape[0] == 4
 
 
 def test_the_best_checkpoint_is_the_one_with_the_most_right_classes(
@@ -180,7 +181,7 @@ def test_the_best_checkpoint_is_the_one_with_the_most_right_classes(
     rows = read_csv(RunFolder(tmp_path).metrics)
     top = max(row["val_top1_cls"] for row in rows)
     newest = max(row["epoch"] for row in rows if row["val_top1_cls"] == top)
-    assert load_run(tmp_path, "cpu").epoch == newest
+    assert Run(tmp_path).checkpoint.epoch == newest
 
 
 def test_validation_every_other_epoch_and_after_the_last(
