@@ -16,8 +16,11 @@ from wsol.registry import (
     DATASETS,
     DROPS,
     HEADS,
+    OPTIMIZERS,
     PROTOCOLS,
     SCHEDULES,
+    TAPS,
+    TRANSFORMS,
     Registry,
     suggest,
 )
@@ -64,7 +67,16 @@ class Drop(Component):
 
     registry = DROPS
     name: str = "none"
-    placement: Literal["paper", "original"] | tuple[str, ...] = "paper"
+    placement: str | tuple[str, ...] = "paper"
+
+
+@dataclass(frozen=True)
+class Tap(Component):
+    """A drop block or an attention after stages: a named placement, a stage, or a list of stages."""
+
+    registry = TAPS
+    name: str = "none"
+    after: str | tuple[str, ...] = "paper"
 
 
 @dataclass(frozen=True)
@@ -118,14 +130,15 @@ class Data(Component):
 
 @dataclass(frozen=True)
 class Model:
-    """A backbone of named stages, drop blocks after some of them, and a head with its attention."""
+    """A backbone of named stages, taps after some of them, and a head with its attention."""
 
     backbone: Backbone = Backbone()
     weights: str = "imagenet"  # imagenet | none | a path
     allow_missing: tuple[str, ...] = ()  # layers that the weights file may lack, by name or prefix
-    drop: Drop = Drop()
+    drop: Drop = Drop()  # the short form of a tap
+    taps: tuple[Tap, ...] = ()  # in the order in which they act, after `drop`
     head: Head = Head()
-    attention: Attention = Attention()
+    attention: Attention = Attention()  # in the head, before the pooling
 
 
 @dataclass(frozen=True)

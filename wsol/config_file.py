@@ -57,7 +57,7 @@ def config_to_dict(config: Any) -> dict[str, Any]:
         if f.name == "options" and isinstance(config, Component):
             result.update({k: _plain(v) for k, v in value.items()})
         else:
-            result[f.name] = config_to_dict(value) if is_dataclass(value) else _plain(value)
+            result[f.name] = _plain(value)
     return result
 
 
@@ -67,6 +67,8 @@ def dump_config(config: Config) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return config_to_dict(value)
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, (tuple, list)):
@@ -121,7 +123,7 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
     """An instance of the dataclass `cls` from the values at `path`."""
     values: Any = located.value
     for key in path:
-        values = values[key]
+        values = values[int(key)] if isinstance(values, list) else values[key]
     component = issubclass(cls, Component)
     if component and isinstance(values, str):
         values = {"name": values}
@@ -139,6 +141,11 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
             rest[key] = value
         elif is_dataclass(hints[key]):
             settings[key] = _build(hints[key], located, here)
+        elif item := _item_class(hints[key]):
+            if not isinstance(value, list):
+                place, dotted = located.place(here), ".".join(here)
+                raise ConfigError(f"{place}: {dotted}: expected a list, got {shown(value)}")
+            settings[key] = tuple(_build(item, located, (*here, str(i))) for i in range(len(value)))
         else:
             settings[key] = convert(value, hints[key], f"{located.place(here)}: {'.'.join(here)}")
     if issubclass(cls, Component):
@@ -154,6 +161,12 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
         here = (*path, key)
         raise ConfigError(f"{located.place(here)}: {'.'.join(here)}: {reason}")
     return instance
+
+
+def _item_class(annotation: Any) -> type | None:
+    """The dataclass C of `tuple[C, ...]`; None for any other type."""
+    first = next(iter(typing.get_args(annotation)), None)
+    return first if typing.get_origin(annotation) is tuple and is_dataclass(first) else None  # type: ignore
 
 
 def _options(

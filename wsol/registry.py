@@ -134,20 +134,59 @@ class Registry:
         return self.get(name)(*args, **kwargs)
 
 
-BACKBONES = Registry(
-    "backbone", ("wsol.models.backbones", "wsol.models.timm_backbone"), supplied=("weights",)
-)
-DROPS = Registry("drop", ("wsol.models.drops",))
+class AttentionRegistry(Registry):
+    """The attentions that `gpca` knows: `gpca.register_attention` is enough, and there is no second list."""
+
+    def register(self, name: str, summary: str) -> Callable[[T], T]:
+        raise TypeError(f"register the attention {name!r} with gpca.register_attention")
+
+    def entries(self) -> Mapping[str, Entry]:
+        import gpca
+
+        return {
+            name: Entry(name, summary, gpca.attention_class(name))
+            for name, summary in gpca.available_attentions().items()
+        }
+
+
+class JoinedRegistry(Registry):
+    """The components of several kinds under one roof; each is registered with its own kind."""
+
+    def __init__(self, kind: str, *members: Registry) -> None:
+        super().__init__(kind, ())
+        self._members = members
+
+    def register(self, name: str, summary: str) -> Callable[[T], T]:
+        raise TypeError(f"register {name!r} as a {' or as an '.join(m.kind for m in self._members)}")
+
+    def entries(self) -> Mapping[str, Entry]:
+        return {name: entry for member in self._members for name, entry in member.entries().items()}
+
+    def options(self, name: str) -> dict[str, Option]:
+        owners = [member for member in self._members if name in member.entries()]
+        if len(owners) > 1:
+            raise ConfigError(f"{name!r} is the name of a {' and of an '.join(m.kind for m in owners)}")
+        return owners[0].options(name) if owners else super().options(name)
+
+
+BACKBONES = Registry("backbone", ("wsol.models.backbones",), supplied=("weights",))
+DROPS = Registry("drop", ("wsol.models.drops",), supplied=("channels",))
 HEADS = Registry(
     "head",
-    ("wsol.models.heads", "wsol.models.danet"),
-    supplied=("features", "classes", "hierarchy", "make_attention"),
+    ("wsol.models.heads",),
+    supplied=("outline", "classes", "hierarchy", "make_attention"),
+    required=("forward", "loss", "maps_for"),
 )
-ATTENTIONS = Registry("attention", ("wsol.models.attention",), supplied=("channels",))
+ATTENTIONS = AttentionRegistry("attention", (), supplied=("channels", "device", "dtype"))
+TAPS = JoinedRegistry("tap", DROPS, ATTENTIONS)
 DATASETS = Registry(
     "dataset", ("wsol.data.cub", "wsol.data.folder", "wsol.data.synthetic.dataset"), supplied=("root",)
 )
+OPTIMIZERS = Registry("optimizer", ("wsol.training.optimizer",), supplied=("groups", "lr"))
 SCHEDULES = Registry("schedule", ("wsol.training.schedules",), supplied=("total",))
+TRANSFORMS = Registry(
+    "transform", ("wsol.training.transforms",), supplied=("mean",), required=("transform",)
+)
 PROTOCOLS = Registry("protocol", ("wsol.scoring.protocols",))
 
 REGISTRIES: dict[str, Registry] = {
@@ -156,6 +195,8 @@ REGISTRIES: dict[str, Registry] = {
     "heads": HEADS,
     "attentions": ATTENTIONS,
     "datasets": DATASETS,
+    "optimizers": OPTIMIZERS,
     "schedules": SCHEDULES,
+    "transforms": TRANSFORMS,
     "protocols": PROTOCOLS,
 }
