@@ -74,9 +74,7 @@ def attention_options(name: str) -> Mapping[str, Any]:
     """
     signature = inspect.signature(attention_class(name), eval_str=True)
     return {
-        option.name: option.annotation
-        for option in signature.parameters.values()
-        if option.name not in PLACE
+        option.name: option.annotation for option in signature.parameters.values() if option.name not in PLACE
     }
 
 

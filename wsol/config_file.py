@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import yaml
 
 from wsol.config import Component, Config
+from wsol.config_moved import move_keys
 from wsol.config_types import convert, shown
 from wsol.errors import ConfigError
 from wsol.registry import Registry, suggest
@@ -41,12 +42,12 @@ def load_config(path: Path | str, overrides: Sequence[str] = ()) -> Config:
         around = [keys[:i] for i in range(1, len(keys)) if keys[:i] not in located.places]
         places = dict.fromkeys((*around, keys), f"--set {text}")
         located = _merge(located, Located(nested, places))
-    return _build(Config, located, ())
+    return _build(Config, move_keys(located), ())
 
 
 def config_from_dict(values: Mapping[str, Any]) -> Config:
     """A config from nested plain values, checked like a file."""
-    return _build(Config, Located(dict(values)), ())
+    return _build(Config, move_keys(Located(dict(values))), ())
 
 
 def config_to_dict(config: Any) -> dict[str, Any]:
@@ -158,7 +159,7 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
         )
     instance = cls(**settings)
     for key, reason in getattr(instance, "problems", tuple)():
-        here = (*path, key)
+        here = (*path, *key.split("."))
         raise ConfigError(f"{located.place(here)}: {'.'.join(here)}: {reason}")
     return instance
 

@@ -88,7 +88,7 @@ class Registry:
             if name in self._entries:
                 raise ValueError(f"the {self.kind} name {name!r} is taken")
             if inspect.isclass(factory):
-                abstract = getattr(factory, "__abstractmethods__", frozenset())
+                abstract: frozenset[str] = getattr(factory, "__abstractmethods__", frozenset())
                 lacks = [
                     m for m in self._required if m in abstract or not callable(getattr(factory, m, None))
                 ]
@@ -128,6 +128,11 @@ class Registry:
             if p.name not in self._supplied
             and p.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         }
+
+    def taken(self, name: str, offered: Mapping[str, Any]) -> dict[str, Any]:
+        """Of what the builder can supply, what the component asks for in its signature."""
+        parameters = inspect.signature(self.get(name)).parameters
+        return {key: value for key, value in offered.items() if key in parameters}
 
     def create(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """The component `name` made with what the builder supplies and what the config sets."""
@@ -184,9 +189,7 @@ DATASETS = Registry(
 )
 OPTIMIZERS = Registry("optimizer", ("wsol.training.optimizer",), supplied=("groups", "lr"))
 SCHEDULES = Registry("schedule", ("wsol.training.schedules",), supplied=("total",))
-TRANSFORMS = Registry(
-    "transform", ("wsol.training.transforms",), supplied=("mean",), required=("transform",)
-)
+TRANSFORMS = Registry("transform", ("wsol.training.transforms",), supplied=("mean",), required=("transform",))
 PROTOCOLS = Registry("protocol", ("wsol.scoring.protocols",))
 
 REGISTRIES: dict[str, Registry] = {

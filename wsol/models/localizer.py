@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from gpca import ChannelAttention, Identity
-from wsol.config import Component, Model, Tap
+from wsol.config import Component, Model
 from wsol.data.hierarchy import Hierarchy
 from wsol.errors import ConfigError
-from wsol.models.backbone import Backbone, Outline, Taps
+from wsol.models.backbone import Backbone, Outline
 from wsol.models.detached import call_detached
 from wsol.models.heads.head import Head
 from wsol.models.heads.targets import Targets
@@ -77,10 +76,10 @@ class Localizer(nn.Module):
 
     def tail(self, stage: str, x: Tensor, *, taps: bool = True, detached: bool = False) -> Tensor:
         """The rest of the backbone after a stage; see `wsol.models.heads.head.Tail`."""
-        modules: Taps = self.taps if taps else {}
-        if detached:
-            modules = {name: partial(call_detached, tap) for name, tap in modules.items()}
-        return self.backbone.tail(stage, x, modules, detached)
+        if not taps:
+            return self.backbone.tail(stage, x, None, detached)
+        held = {name: partial(call_detached, tap) for name, tap in self.taps.items()}
+        return self.backbone.tail(stage, x, held if detached else self.taps, detached)
 
     def loss(self, output: LocalizerOutput, targets: Targets) -> dict[str, Tensor]:
         """The head's named losses; their sum is what training minimises.
@@ -161,31 +160,28 @@ def build_localizer(
 
 def _build_taps(model: Model, outline: Outline) -> dict[str, nn.Module]:
     """What follows each stage: one module, or several one after the other; nothing where none is wanted."""
-    drop = model.drop
-    taps = [("drop", "placement", Tap(drop.name, drop.options, drop.placement))]
-    taps += [(f"taps[{i}]", "after", tap) for i, tap in enumerate(model.taps)]
+    listed: list[tuple[str, str, Component, str | tuple[str, ...]]] = [
+        ("drop", "placement", model.drop, model.drop.placement),
+        *((f"taps[{i}]", "after", tap, tap.after) for i, tap in enumerate(model.taps)),
+    ]
     wanted = []
-    for section, key, tap in taps:
+    for section, key, component, placement in listed:
         try:
-            wanted.append((section, tap, outline.place(tap.after)))
+            wanted.append((section, component, outline.place(placement)))
         except ValueError as error:
             raise ConfigError(f"model.{section}.{key}: {error}") from None
     modules: dict[str, nn.Module] = {}
     for stage, feature in outline.features.items():
         offered = {"channels": feature.channels, "gamma": outline.gamma}
         made = [
-            _create(section, tap, **_taken(tap, offered)) for section, tap, places in wanted if stage in places
+            _create(section, component, **component.registry.taken(component.name, offered))
+            for section, component, places in wanted
+            if stage in places
         ]
-        made = [module for module in made if not isinstance(module, nn.Identity)]
+        made = [module for module in made if not isinstance(module, nn.Identity)]  # the drop block `none`
         if made:
             modules[stage] = made[0] if len(made) == 1 else nn.Sequential(*made)
     return modules
-
-
-def _taken(component: Component, offered: Mapping[str, Any]) -> dict[str, Any]:
-    """Of what the builder offers, what the component's constructor takes."""
-    takes = inspect.signature(component.registry.get(component.name)).parameters
-    return {name: value for name, value in offered.items() if name in takes}
 
 
 def _create(section: str, component: Component, **supplied: Any) -> Any:

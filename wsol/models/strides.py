@@ -1,4 +1,4 @@
-"""The stride plan of a backbone: how far each strided stage steps, as its default says or as a config does."""
+"""The stride plan of a backbone: how far each strided stage steps."""
 
 from __future__ import annotations
 

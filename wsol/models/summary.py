@@ -88,6 +88,9 @@ def summarise(localizer: Localizer, image_size: int) -> Summary:
     names = {module: name for name, module in localizer.named_modules()}
     seen: set[nn.Parameter] = set()
 
+    def multiply_adds(module: nn.Module) -> int:
+        return sum(flops.get(f"Localizer.{names[module]}", {}).values()) // 2
+
     def count(parameters: Iterable[nn.Parameter]) -> int:
         new = {p for p in parameters if p not in seen}
         seen.update(new)
@@ -99,7 +102,8 @@ def summarise(localizer: Localizer, image_size: int) -> Summary:
             tap=part.tap,
             output=shapes.get(part.modules[-1], ()) if part.modules else (),
             parameters=count(p for module in part.modules for p in module.parameters()),
-            multiply_adds=sum(sum(flops.get(f"Localizer.{names[m]}", {}).values()) for m in part.modules) // 2,
+            multiply_adds=sum(sum(flops.get(f"Localizer.{names[m]}", {}).values()) for m in part.modules)
+            // 2,
         )
         for part in parts
     ]

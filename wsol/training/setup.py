@@ -71,7 +71,7 @@ class Run:
 
     def save(self, best: bool = False) -> None:
         """A checkpoint of everything that continues the run from here. Every rank calls this."""
-        states = self.ranks.gather(random_state.capture(self.learner.localizer))
+        states = self.ranks.gather(random_state.capture(self.learner))
 
         def write() -> None:
             self.folder.checkpoints.save(
@@ -130,7 +130,7 @@ def prepare(config: Config, folder: RunFolder, resume: bool, ranks: Ranks) -> Ru
         if progress.epoch > t.epochs:
             raise ConfigError(f"train.epochs {t.epochs}: {folder.path} has {progress.epoch} epochs already")
         if len(state["random"]) == ranks.world:
-            random_state.restore(state["random"][ranks.rank], localizer)
+            random_state.restore(state["random"][ranks.rank], learner)
         else:
             log.say(
                 f"note: {len(state['random'])} processes before, {ranks.world} now: not the same bit for bit"

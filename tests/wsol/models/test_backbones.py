@@ -104,8 +104,12 @@ class TestTheCutIsTheNetwork:
         whole(IMAGE)
         for ours, theirs in zip(run(backbone).values(), captured, strict=True):
             assert torch.allclose(ours, theirs, atol=1e-5)
-        assert [f.channels for f in backbone.outline.features.values()] == [stage["num_chs"] for stage in named]
-        assert [f.stride for f in backbone.outline.features.values()] == [stage["reduction"] for stage in named]
+        assert [f.channels for f in backbone.outline.features.values()] == [
+            stage["num_chs"] for stage in named
+        ]
+        assert [f.stride for f in backbone.outline.features.values()] == [
+            stage["reduction"] for stage in named
+        ]
 
 
 def tf_names(network: Any) -> dict[str, Tensor]:
@@ -264,7 +268,11 @@ class TestStrides:
         [
             ("vgg16", {"pol4": 1}, r"model\.backbone\.stride\.pol4: no such stage; did you mean 'pool4'"),
             ("vgg16", {"conv5_3": 2}, "this stage has no stride of its own"),
-            ("resnet50", {"layer3": 1}, "layer3: this stage has no stride of its own; did you mean 'layer3_0'"),
+            (
+                "resnet50",
+                {"layer3": 1},
+                "layer3: this stage has no stride of its own; did you mean 'layer3_0'",
+            ),
             ("mobilenet_v1", {"blocks4_0": 0}, "0 is not a stride"),
             ("mobilenet_v2", {"block15": 1}, "no such stage; did you mean"),
         ],

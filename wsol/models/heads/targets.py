@@ -33,3 +33,12 @@ def relabel(targets: Targets, table: Tensor) -> Targets:
     if isinstance(targets, Tensor):
         return table[targets]
     return [(weight, table[labels]) for weight, labels in targets]
+
+
+def split_targets(targets: Targets, size: int) -> list[Targets]:
+    """The targets of consecutive parts of the batch, `size` images each."""
+    if isinstance(targets, Tensor):
+        return list(targets.split(size))
+    weights = [weight for weight, _ in targets]
+    parts = zip(*(labels.split(size) for _, labels in targets), strict=True)
+    return [list(zip(weights, part, strict=True)) for part in parts]
