@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +282,10 @@ class TestStrides:
             make(name, stride=plan)
 
     def test_names_of_tensors_do_not_depend_on_cuts_or_plans(self) -> None:
-        names = {"resnet50": {"pool_before_layer4": True}, "vgg16": {"stride": {"pool5": 2}}}
+        names: dict[str, dict[str, Any]] = {
+            "resnet50": {"pool_before_layer4": True},
+            "vgg16": {"stride": {"pool5": 2}},
+        }
         for name, options in names.items():
             assert list(make(name).state_dict()) == list(make(name, **options).state_dict())
         assert "stages.pool4.17.weight" in make("vgg16").state_dict()
@@ -324,7 +327,7 @@ class TestTail:
     def test_taps_after_the_stages_that_run(self) -> None:
         backbone = make("tiny")
         outputs = run(backbone)
-        taps = {"stage1": torch.zeros_like, "stage3": torch.neg}
+        taps: dict[str, Callable[[Tensor], Tensor]] = {"stage1": torch.zeros_like, "stage3": torch.neg}
         negated = backbone.tail("stage1", outputs["stage1"], taps)
         assert torch.equal(negated, -outputs["stage3"])
 
@@ -346,7 +349,7 @@ class TestTail:
             assert all(p.grad is None for p in backbone.parameters())
             assert all(torch.equal(t, before[n]) for n, t in backbone.state_dict().items())
             # The plain pass computes the same: batch norm by this batch, the same gradient for x.
-            x.grad = None
+            x.grad.zero_()
             plain = backbone.tail("stage1", x)
             plain.square().sum().backward()
             assert torch.equal(plain, held)

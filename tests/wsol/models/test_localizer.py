@@ -10,8 +10,10 @@ import pytest
 import torch
 from torch import nn
 
+import gpca
 from gpca import available_attentions
 from wsol.config import Attention, Backbone, Drop, Head, Model, Tap
+from wsol.config_file import config_from_dict
 from wsol.data.hierarchy import Hierarchy
 from wsol.errors import ConfigError
 from wsol.models.drops.adl import ADL
@@ -95,6 +97,11 @@ class TestMaps:
             for place in range(2):
                 assert torch.equal(maps[image, place], output.maps[image, labels[image, place]])
         assert torch.equal(localizer.maps_for(output, labels[:, 1]), maps[:, 1])
+
+    @pytest.mark.parametrize("head", ["cam", "danet"])
+    def test_logits_are_the_means_of_the_maps(self, images: torch.Tensor, head: str) -> None:
+        output = build(head=Head.of(head, channels=8), hierarchy=TREE)(images)
+        torch.testing.assert_close(output.maps.mean(dim=(2, 3)), output.logits)
 
     def test_masks_are_those_of_the_last_forward_pass(self, images: torch.Tensor) -> None:
         localizer = build(attention="constant")
@@ -183,7 +190,8 @@ class TestTaps:
     def test_several_act_in_order(self) -> None:
         taps = (Tap.of("se", after="stage3"), Tap.of("adl", after="stage3"))
         localizer = build(drop=Drop.of("dgdm", placement=("stage3",)), taps=taps)
-        assert [type(m).__name__ for m in localizer.taps["stage3"]] == ["DGDM", "SE", "ADL"]
+        kinds = [type(module).__name__ for module in localizer.taps["stage3"].children()]
+        assert kinds == ["DGDM", "SE", "ADL"]
         names = [n for n, _ in localizer.named_parameters() if n.startswith("taps")]
         assert names == ["taps.stage3.1.fc1.weight", "taps.stage3.1.fc2.weight"]
 
@@ -305,3 +313,38 @@ def test_danet_reads_the_last_stages(images: torch.Tensor) -> None:
     assert localizer.head.reads == ("pool4", "conv5_3")
     widths = [m.out_channels for m in localizer.head.modules() if isinstance(m, nn.Conv2d)]
     assert widths == [1024, 1024, 3 * 8, 1024, 1024, 3 * 8]
+
+
+def test_an_attention_registered_with_gpca_is_enough(
+    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpca.registry._ATTENTIONS", dict(gpca.registry._ATTENTIONS))
+
+    @gpca.register_attention("brightest")
+    class Brightest(gpca.SpatialAttention):
+        """Weigh each place by its mean over the channels."""
+
+        def __init__(self, channels: int, power: float = 1.0) -> None:
+            super().__init__(channels)
+            self.power = power
+
+        def compute_map(self, x: torch.Tensor) -> torch.Tensor:
+            return x.mean(dim=1).relu() ** self.power
+
+    config = config_from_dict(
+        {
+            "model": {
+                "backbone": "tiny",
+                "weights": "none",
+                "attention": {"name": "brightest", "power": 2.0},
+                "taps": [{"name": "brightest", "after": "stage2"}],
+            }
+        }
+    )
+    localizer = build_localizer(config.model, classes=3)
+    assert localizer(images).logits.shape == (2, 3)
+    assert localizer.masks() == []  # it has a map of places, and no mask of channels
+    with pytest.raises(ConfigError, match="attention 'brightest' takes no option 'pwoer'"):
+        config_from_dict({"model": {"attention": {"name": "brightest", "pwoer": 2.0}}})
+    with pytest.raises(TypeError, match="register_attention"):
+        ATTENTIONS.register("x", "y")
