@@ -15,6 +15,8 @@ MOVED: dict[str, KeyPath] = {
     "head_lr": ("rates", "new"),
     "bias_lr": ("rates", "new_bias"),
 }
+# Former run folders state these; left out they mean the same, so that such a config equals one of today.
+DEFAULTS = {"momentum": 0.9, "nesterov": False}
 
 
 def move_keys(located: Located) -> Located:
@@ -27,7 +29,7 @@ def move_keys(located: Located) -> Located:
     if not isinstance(section, dict) or not MOVED.keys() & section.keys():
         return located
     train: dict[str, Any] = {key: value for key, value in section.items() if key not in MOVED}
-    old = {key: section[key] for key in MOVED if key in section}
+    old = {key: section[key] for key in MOVED if key in section and section[key] != DEFAULTS.get(key)}
     places = dict(located.places)
     if "head_lr" in old or "bias_lr" in old:
         # bias_lr was a multiple of head_lr; the present ones are all multiples of lr.

@@ -101,7 +101,7 @@ def test_adamw_steps_as_its_formula(make_config: MakeConfig) -> None:
         ({"rates": {"head": 1}}, r"unknown key 'train\.rates\.head'"),
         ({"rates": {"new": 2}, "head_lr": 3}, r"train\.head_lr is now train\.rates\.new"),
         ({"head_lr": "fast"}, r"train\.head_lr: expected a number"),
-        ({"optimizer": "adamw", "momentum": 0.9}, "'adamw' takes no option 'momentum'"),
+        ({"optimizer": "adamw", "momentum": 0.8}, "'adamw' takes no option 'momentum'"),
     ],
 )
 def test_refuses(train: dict[str, Any], message: str) -> None:
@@ -120,6 +120,7 @@ def test_refuses(train: dict[str, Any], message: str) -> None:
         ({"head_lr": 10, "bias_lr": 2}, Optimizer(), Rates(new=10, new_bias=20)),
         ({"head_lr": 10}, Optimizer(), Rates(new=10, new_bias=10)),
         ({"bias_lr": 2}, Optimizer(), Rates(new=1, new_bias=2)),
+        ({"momentum": 0.9, "nesterov": False, "head_lr": 1.0, "bias_lr": 1.0}, Optimizer(), Rates()),
         ({"optimizer": "sgd", "momentum": 0.7}, Optimizer.of("sgd", momentum=0.7), Rates()),
     ],
 )
