@@ -79,7 +79,7 @@ class Session:
 
     def save(self, best: bool = False) -> None:
         """A checkpoint of everything that continues the run from here. Every rank calls this."""
-        states = self.ranks.gather(random_state.capture(self.train_step.localizer))
+        states = self.ranks.gather(random_state.capture(self.train_step))
 
         def write() -> None:
             self.folder.checkpoints.save(
@@ -161,7 +161,7 @@ def prepare(
         if progress.epoch > t.epochs:
             raise ConfigError(f"train.epochs {t.epochs}: {folder.path} has {progress.epoch} epochs already")
         if len(state["random"]) == ranks.world:
-            random_state.restore(state["random"][ranks.rank], localizer)
+            random_state.restore(state["random"][ranks.rank], train_step)
         else:
             notes.append(
                 f"{len(state['random'])} processes before, {ranks.world} now: not the same bit for bit"

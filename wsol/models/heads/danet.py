@@ -10,8 +10,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from wsol.data.hierarchy import Hierarchy
-from wsol.models.backbone import Feature
-from wsol.models.heads import ClassMaps, Head, MakeAttention, check_width, select_maps
+from wsol.models.backbone import Outline
+from wsol.models.heads.class_maps import ClassMaps, select_maps
+from wsol.models.heads.head import Head, MakeAttention, Tail
+from wsol.models.heads.targets import Targets, cross_entropy, relabel, weighted
 from wsol.models.randomness import RandomModule
 from wsol.records import LocalizerOutput
 from wsol.registry import HEADS
@@ -43,6 +45,8 @@ class DANet(RandomModule, Head):
     `maps` and `logits` of the output are the finest level's; `extras` holds `logits/LEVEL` (N, C_l) and
     `raw/LEVEL` (N, C_l, K, h, w), the maps r.
 
+    Where labels are mixed, every term is the weighted mean over the pairs (our reading).
+
     Our reading: an attention acts on the mean map per class, and its mask is left out of the fused map. The
     levels read the last stages of the backbone's pyramid. A rank beyond a level's last label takes that
     last one. Widths are twice a stage's channels, at most `channels`, which gives the authors' on VGG16.
@@ -63,7 +67,7 @@ class DANet(RandomModule, Head):
 
     def __init__(
         self,
-        features: Sequence[Feature],
+        outline: Outline,
         classes: int,
         hierarchy: Hierarchy | None,
         make_attention: MakeAttention,
@@ -74,10 +78,11 @@ class DANet(RandomModule, Head):
         channels: int = 1024,
     ) -> None:
         super().__init__()
-        check_width(channels)
         labels = _labels_of_levels(levels, classes, hierarchy)
-        if len(labels) > len(features):
-            raise ValueError(f"{len(labels)} levels, but the backbone has {len(features)} stages for them")
+        if len(labels) > len(outline.pyramid):
+            raise ValueError(
+                f"{len(labels)} levels, but the backbone has {len(outline.pyramid)} stages for them"
+            )
         self.levels = tuple(labels)
         self.maps_per_class = maps_per_class
         self.num_picks = len(labels) * maps_per_class // 2
@@ -88,7 +93,7 @@ class DANet(RandomModule, Head):
         # It comes from the data set's hierarchy, not from training, so it is no part of a checkpoint.
         self.register_buffer("ancestors", torch.stack(list(labels.values())), persistent=False)
 
-        read = features[-len(labels) :]
+        read = outline.pyramid[-len(labels) :]
         sizes = [int(column.max()) + 1 for column in labels.values()]
         self.reads = tuple(feature.name for feature in read)
         self.class_maps = nn.ModuleList(
@@ -97,7 +102,7 @@ class DANet(RandomModule, Head):
         )
         self.attentions = nn.ModuleList(make_attention(size) for size in sizes)
 
-    def forward(self, features: Mapping[str, Tensor], labels: Tensor | None = None) -> LocalizerOutput:
+    def forward(self, features: Mapping[str, Tensor], labels: Tensor | None, tail: Tail) -> LocalizerOutput:
         extras: dict[str, Tensor] = {}
         for level, name, class_maps, attention in zip(
             self.levels, self.reads, self.class_maps, self.attentions, strict=True
@@ -108,17 +113,20 @@ class DANet(RandomModule, Head):
             extras[f"logits/{level}"] = maps.mean(dim=(2, 3))
         return LocalizerOutput(extras[f"logits/{self.levels[-1]}"], maps, extras)
 
-    def loss(self, output: LocalizerOutput, labels: Tensor) -> dict[str, Tensor]:
+    def loss(self, output: LocalizerOutput, targets: Targets) -> dict[str, Tensor]:
+        levels = tuple(zip(self.levels, self.ancestors, strict=True))
         terms = {
-            level: LEVEL_WEIGHT * F.cross_entropy(output.extras[f"logits/{level}"], ancestors[labels])
-            for level, ancestors in zip(self.levels, self.ancestors, strict=True)
+            level: LEVEL_WEIGHT * cross_entropy(output.extras[f"logits/{level}"], relabel(targets, ancestors))
+            for level, ancestors in levels
         }
-        true_maps = [
-            select_maps(output.extras[f"raw/{level}"], ancestors[labels])
-            for level, ancestors in zip(self.levels, self.ancestors, strict=True)
-        ]
-        picks = self.pick(self.num_picks, len(self.levels) * self.maps_per_class)
-        return {**terms, "divergence": self.alpha * divergence(true_maps, picks.tolist())}
+        # The same maps are compared whatever the labels: one draw for all pairs of a mixed batch.
+        picks = self.pick(self.num_picks, len(levels) * self.maps_per_class).tolist()
+
+        def divergence_of(labels: Tensor) -> Tensor:
+            maps = [select_maps(output.extras[f"raw/{level}"], of[labels]) for level, of in levels]
+            return divergence(maps, picks)
+
+        return {**terms, "divergence": self.alpha * weighted(divergence_of, targets)}
 
     def maps_for(self, output: LocalizerOutput, labels: Tensor) -> Tensor:
         index = labels.reshape(len(labels), -1)
