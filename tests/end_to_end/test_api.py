@@ -1,4 +1,4 @@
-"""The Python interface: the examples of its docstrings, the script of the README, and what a notebook shows."""
+"""The Python interface: its examples, the script of the README, and what a notebook shows."""
 
 from __future__ import annotations
 
@@ -128,18 +128,18 @@ def test_the_script_of_the_readme(repository: Path, tmp_path: Path) -> None:
     assert len(lines) <= 12
     assert [line for line in lines if line.startswith(("import", "from"))] == ["import wsol"]
     # The same script on fewer birds and fewer epochs.
-    script = script.replace('paint_birds("birds")', 'paint_birds("birds", species=3, train=8, test=4, size=64)')
+    script = script.replace(
+        'paint_birds("birds")', 'paint_birds("birds", species=3, train=8, test=4, size=64)'
+    )
     script = re.sub(r'"train\.epochs": \d+', '"train.epochs": 1', script)
     shutil.copytree(repository / "configs", tmp_path / "configs")
     (tmp_path / "script.py").write_text(script)
     done = subprocess.run(
-        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, env=_environment(repository)
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=_environment(repository),
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "report.html").stat().st_size > 10_000
-
-
-def _environment(repository: Path) -> dict[str, str]:
-    import os
-
-    return {**os.environ, "PYTHONPATH": str(repository), "OMP_NUM_THREADS": "1"}

@@ -40,7 +40,7 @@ def evaluate(
     workers: int | None = None,
     device: str = "auto",
 ) -> Evaluation:
-    """Measure a trained localizer on the test images. Returns the scores by protocol, and keeps them in the run.
+    """Measure a trained localizer on the test images; returns the scores by protocol, also kept in the run.
 
     The test images pass the network once for each test image that the protocols ask for (resize, crop). The
     predictions stay in the run folder, so that pictures and reports need no model.
@@ -113,7 +113,7 @@ class _Evaluating:
         return evaluation
 
     def predictions(self, split: str, view: ViewKind) -> Predictions | None:
-        """The predictions of one split and test image: made now, or those that are there; None without images."""
+        """Those of one split and test image: made now, or the ones that are there; None without images."""
         folder, data = self.run.folder.predictions_of(split, view), self.run.config.data
         if self.localizer is None:
             if split == "held_out" and not folder.is_dir():
@@ -132,7 +132,7 @@ class _Evaluating:
         )
 
     def held_out_samples(self) -> tuple[Sample, ...]:
-        """The images that the run held out, or a seeded share of its training images; only those with boxes."""
+        """The images that the run held out, or a share of its training images; only those with boxes."""
         seed = self.run.config.data.val_seed
         samples = self.index.split("val") or hold_out(self.index, self.held_out, seed).split("val")
         return tuple(s for s in samples if s.boxes)

@@ -22,7 +22,9 @@ def train(
 ) -> int:
     """Train to the end, or to a signal. Returns the exit code: 0, or 128 + the signal's number.
 
-    progress: whether to print a line for each epoch. Every rank of a run calls this. Raises WsolError; TrainingDiverged where the loss is no longer a number.
+    progress: whether to print a line for each epoch. Every rank of a run calls this.
+
+    Raises WsolError; TrainingDiverged where the loss is no longer a number.
     """
     folder = RunFolder(run_dir)
     try:
