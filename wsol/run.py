@@ -144,8 +144,9 @@ class Run:
         Raises DataError where the two are of different checkpoints, as after an evaluation that was killed.
         """
         if protocol.name not in self.scores:
+            near = suggest(protocol.name, self.scores)
             raise RunFolderError(
-                f"{self.path}: not measured by protocol {protocol.name!r}{suggest(protocol.name, self.scores)}; "
+                f"{self.path}: not measured by protocol {protocol.name!r}{near}; "
                 f"run `wsol evaluate {self.path} --protocol {protocol.name}`"
             )
         scores, predictions = self.scores[protocol.name], self.predictions("test", protocol.view)
