@@ -43,6 +43,7 @@ def go_through_epochs(run: Run, stop: StopSignal) -> int:
             for batch in run.loader:
                 rate = t.lr * schedule(epoch * steps + progress.step)
                 learner.set_rate(rate)
+                learner.set_epoch(epoch + progress.step / steps)
                 figures = learner.backward(batch)
                 norm = learner.gradient_norm()
                 totals = ranks.sum({**figures, "stop": float(stop.number is not None)})
