@@ -54,6 +54,7 @@ def go_through_epochs(session: Session, stop: StopSignal) -> int:
             for batch in session.loader:
                 rate = t.lr * schedule(epoch * steps + progress.step)
                 train_step.set_rate(rate)
+                train_step.set_epoch(epoch + progress.step / steps)
                 figures = train_step.backward(batch)
                 norm = train_step.gradient_norm()
                 totals = ranks.sum({**figures, "stop": float(stop.number is not None)})
