@@ -10,6 +10,7 @@ import pytest
 from wsol.cli import build_parser, main
 from wsol.commands import demo
 from wsol.data.synthetic.paint import make_dataset
+from wsol.runs.folder import RunFolder
 
 SMALL = """
 data: {name: cub, image_size: 64, resize: 72, val_share: 0.2, workers: 0}
@@ -19,8 +20,10 @@ train: {epochs: 1, batch_size: 8}
 
 
 def test_every_step_is_a_command_that_parses(tmp_path: Path) -> None:
-    for command in demo.steps(tmp_path, tmp_path / "run"):
-        assert build_parser().parse_args(command).command == command[0]
+    commands = demo.steps(tmp_path / "birds", tmp_path / "birds.png", tmp_path / "run")
+    assert [command[0] for command in commands].count("data") == 3
+    for command in commands:
+        assert build_parser().parse_args(command).run.__module__.startswith(f"wsol.commands.{command[0]}")
 
 
 def test_the_config_of_the_demo_is_in_the_repository() -> None:
@@ -39,11 +42,12 @@ def test_the_whole_story(
 
     assert main(["demo", "--out", str(out)]) == 0
     printed = capsys.readouterr().out
-    for path, _ in demo.results(out, out / "run"):
+    folder = RunFolder(out / "run")
+    for path in (out / "birds.png", folder.curves, folder.overlays / "grid.png", folder.report):
         assert path.stat().st_size > 1000
         assert str(path) in printed
-    for command in demo.steps(out, out / "run"):
-        assert f"$ wsol {command[0]}" in printed
+    for command in ("data check", "data info", "train", "evaluate", "visualize", "report"):
+        assert f"$ wsol {command} " in printed
     assert json.loads((out / "run" / "scores.json").read_text())
 
     assert demo.free_folder(out / "run") == out / "run-2"

@@ -50,13 +50,12 @@ def score(maps: Path, index: DataIndex, *more: str) -> int:
 def test_good_maps(maps: Path, index: DataIndex, tmp_path: Path) -> None:
     out = tmp_path / "new" / "scores.json"
     assert score(maps, index, "--protocol", "wsoleval-v2", "--json", str(out)) == 0
-    record = json.loads(out.read_text())
-    assert record["protocol"] == "wsoleval-v2"
-    assert record["num_images"] == 18
+    whole = json.loads(out.read_text())
+    assert (whole["num_images"], whole["constant_maps"]) == (18, [])
+    record = whole["protocols"]["wsoleval-v2"]
     assert record["max_box_acc"] == record["max_box_acc_v2"] == record["gt_known_loc"] == 100.0
     assert record["max_box_acc_v2_by_iou"] == {"0.3": 100.0, "0.5": 100.0, "0.7": 100.0}
     assert 0 <= record["threshold"] < 1
-    assert record["constant_maps"] == []
     assert "top1_loc" not in record, "there are no class scores"
 
 
@@ -92,7 +91,8 @@ def test_every_fault_is_listed_at_once(
         name = index.split("test")[number].name
         assert any(name in line and reason in line for line in lines), (name, reason)
     assert any("stray.npy: no image of" in line for line in lines)
-    assert lines[-1].endswith("13 faults, listed above; nothing was scored")
+    assert f"{maps}: 13 faults, nothing was scored: " in lines[-1]
+    assert len(lines) == 14
 
 
 def test_maps_of_other_splits_are_not_strangers(maps: Path, index: DataIndex) -> None:
@@ -112,8 +112,8 @@ def test_constant_maps_are_flagged_and_counted(
     record = json.loads(out.read_text())
     assert record["constant_maps"] == [index.split("test")[i].name for i in (3, 5)]
     assert record["num_images"] == 18
-    assert record["no_foreground"] == 2
-    assert record["max_box_acc"] == pytest.approx(100 * 16 / 18)
+    assert record["protocols"]["adl"]["no_foreground"] == 2
+    assert record["protocols"]["adl"]["max_box_acc"] == pytest.approx(100 * 16 / 18)
     assert "constant maps: 2" in capsys.readouterr().out
 
 
@@ -132,14 +132,14 @@ def test_any_range_where_a_normalisation_follows(maps: Path, index: DataIndex, t
     assert score(maps, index) == 2
     out = tmp_path / "scores.json"
     assert score(maps, index, "--normalize", "minmax", "--json", str(out)) == 0
-    assert json.loads(out.read_text())["max_box_acc"] == 100.0
+    assert json.loads(out.read_text())["protocols"]["gpca"]["max_box_acc"] == 100.0
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--protocol", "wsoleval"], "unknown protocol 'wsoleval'"),
-        (["--protocol", "gpca+pas"], "a normalisation comes by --normalize here"),
+        (["--protocol", "gpca+pas"], "say the normalisation by --normalize"),
         (["--normalize", "standard"], "unknown normalization 'standard'"),
         (["--split", "val"], "no images in the split 'val'"),
     ],

@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from wsol.api import Finder, load
+from wsol.api.localizing import load
 from wsol.cli import main
 from wsol.data.photos import batch_photos, read_photos
 from wsol.errors import DataError
+from wsol.localization.finder import Finder
 
 CONFIG = """\
 data: {{name: cub, root: {root}, image_size: 64, resize: 72, workers: 0}}

@@ -55,8 +55,6 @@ def score(
     >>> scores["gt_known_loc"], scores.errors["wrong place"]
     (50.0, 1)
     """
-    if "+" in protocol:
-        raise ConfigError(f"protocol {protocol}: say the normalisation by `normalize`")
     if isinstance(maps, (str, Path)):
         if data is None:
             raise ConfigError(f"{maps}: a folder of maps needs `data`, the folder of its data set")
@@ -121,5 +119,9 @@ def score_folder(
 
 
 def _protocols(names: Sequence[str], normalize: str | None) -> list[Protocol]:
+    """Maps are taken as they are unless a normalisation is asked for, by its own argument."""
+    for name in names:
+        if "+" in name:
+            raise ConfigError(f"protocol {name}: say the normalisation by --normalize, for all protocols")
     found = find_protocols(names, normalize)
     return found if normalize is not None else [p.for_given_maps() for p in found]

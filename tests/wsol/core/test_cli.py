@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import pkgutil
+import re
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
+from wsol import commands
 from wsol.cli import build_parser, main
 from wsol.commands import COMMANDS
+from wsol.commands.data import VERBS
 from wsol.version import __version__
 
 
@@ -25,8 +30,9 @@ def test_every_command_has_help_with_an_example(command: str, capsys: pytest.Cap
         main([command, "--help"])
     assert stop.value.code == 0
     text = capsys.readouterr().out
-    assert len(text.splitlines()) >= 8
+    assert f"\n  wsol {command}" in text or command == "doctor", "an example to copy"
     assert "--debug" in text
+    assert "usage: " in text
 
 
 def test_help_is_quick_because_no_command_imports_torch() -> None:
@@ -57,8 +63,11 @@ def test_list_of_an_unknown_kind(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_doctor_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["doctor"]) in (0, 1)
-    assert "torch" in capsys.readouterr().out
+    code = main(["doctor"])
+    printed = capsys.readouterr().out
+    assert code == (1 if "->" in printed else 0), "the exit code says whether something is to be mended"
+    assert re.search(rf"^  torch +{re.escape(version('torch'))}$", printed, re.MULTILINE)
+    assert "free disk" in printed
 
 
 def test_debug_shows_the_traceback() -> None:
@@ -74,5 +83,18 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_parser_builds_once_for_each_command() -> None:
-    assert build_parser().prog == "wsol"
+def test_every_module_of_the_commands_is_listed_once() -> None:
+    helpers = {"config_arguments", "evaluation_text", "subcommands"}
+    modules = {m.name for m in pkgutil.iter_modules(commands.__path__)} - helpers
+    verbs = {f"data_{verb}" for verb in VERBS}
+    assert modules == {*COMMANDS, *verbs}
+    assert len(set(COMMANDS)) == len(COMMANDS)
+    for command in COMMANDS:
+        assert command in build_parser().format_help()
+
+
+def test_wsol_alone_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "wsol demo" in capsys.readouterr().out
+    assert main(["data"]) == 2
+    assert "wsol data synth OUT" in capsys.readouterr().out

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from tests.helpers.processes import torchrun
 from wsol.cli import main
 from wsol.localization.predictions import Predictions
-from wsol.scoring.metrics import score
 from wsol.scoring.protocols import find_protocols
+from wsol.scoring.score import score_maps
 
 
 @pytest.fixture
@@ -37,7 +35,7 @@ def test_all_protocols_in_one_table(run: Path, capsys: pytest.CaptureFixture[str
         assert set(result["at"]) == {"fixed", "held_out", "oracle"}
         assert result["at"]["held_out"]["num_boxes"] == 4, "one training image of each class"
         assert sum(result["errors"].values()) == 20
-        assert "pxap" in result, "painted birds have masks"
+        assert "pxap" in result, "painted birds have segmentations"
         assert len(result["per_class"]) == 4
         assert result["at"]["oracle"]["gt_known_loc"] >= result["at"]["fixed"]["gt_known_loc"]
         assert name in printed
@@ -57,8 +55,8 @@ def test_one_view_only_where_one_is_asked_for(run: Path) -> None:
     assert list(record["protocols"]) == ["gpca"], "the config's protocol"
     assert set(record["protocols"]["gpca"]["at"]) == {"fixed", "oracle"}
     found = Predictions(run / "predictions" / "test-resize")
-    again = score(found, find_protocols(["gpca"]))["gpca"]
-    assert json.loads(json.dumps(again)) == record["protocols"]["gpca"]
+    again = score_maps(found, find_protocols(["gpca"]))["gpca"]
+    assert json.loads(json.dumps(again.to_json())) == record["protocols"]["gpca"]
 
 
 def test_reuse_needs_no_model(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +101,7 @@ def test_mistakes(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "did you mean 'gpca'" in error(str(run), "--protocol", "gcpa")
     assert "unknown normalization 'mean'" in error(str(run), "--normalize", "mean")
     assert "outside 0 to 1" in error(str(run), "--held-out", "1.5")
-    assert "--batch -3 is less than 1" in error(str(run), "--batch", "-3")
+    assert "batch -3 is less than 1" in error(str(run), "--batch", "-3")
     assert "not a run folder" in error(str(tmp_path / "nothing"))
     assert "no such" in error(str(run), "--data", str(tmp_path / "nowhere")).lower()
     shutil.rmtree(run / "checkpoints")
@@ -182,25 +180,10 @@ def test_data_without_boxes_or_test_images(
 def test_two_processes_give_the_same_scores(run: Path) -> None:
     assert main(["evaluate", str(run), "--batch", "3"]) == 0
     first = json.loads((run / "scores.json").read_text())
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    torchrun = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nproc-per-node",
-        "2",
-        "--master-port",
-        str(port),
-    ]
-    subprocess.run(
-        [*torchrun, "-m", "wsol", "evaluate", str(run), "--batch", "3"],
-        check=True,
-        capture_output=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        timeout=200,
-    )
+    process = torchrun("-m", "wsol", "evaluate", run, "--batch", 3)
+    printed, errors = process.communicate(timeout=200)
+    assert process.returncode == 0, errors
+    assert printed.count("classification, test image by resize") == 1, "the main process alone prints"
     assert json.loads((run / "scores.json").read_text()) == first
 
 
@@ -244,3 +227,78 @@ def test_analyze_chosen_classes(run: Path, capsys: pytest.CaptureFixture[str]) -
     assert f"{name}, {name}" in capsys.readouterr().out
     assert main(["analyze", str(run), "--classes", name[:-1]]) == 2
     assert f"did you mean '{name}'" in capsys.readouterr().err
+
+
+# --- what does not belong together
+
+
+def test_scores_of_one_checkpoint_beside_predictions_of_another(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Evaluated, trained on, evaluated again and killed between predictions and scores."""
+    assert main(["evaluate", str(run), "--device", "cpu"]) == 0
+    scores = (run / "scores.json").read_text()
+    config = str(run / "config.yaml")
+    assert main(["train", config, "--set", "train.epochs=2", "--run-dir", str(run), "--resume"]) == 0
+    assert main(["evaluate", str(run), "--device", "cpu"]) == 0
+    assert main(["report", str(run)]) == 0
+    (run / "scores.json").write_text(scores)
+    capsys.readouterr()
+    for command in ("report", "visualize"):
+        assert main([command, str(run)]) == 2
+        assert "not the same checkpoint; run `wsol evaluate" in capsys.readouterr().err
+
+
+def test_a_threshold_of_another_checkpoint_is_not_used_in_silence(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", str(run), "--device", "cpu"]) == 0
+    record = json.loads((run / "scores.json").read_text())
+    record["protocols"]["gpca"]["at"]["held_out"]["threshold"] = 0.77
+    (run / "scores.json").write_text(json.dumps(record))
+    root = Path((run / "config.yaml").read_text().partition("root: ")[2].splitlines()[0])
+    photo = str(next((root / "images").rglob("*.jpg")))
+    assert main(["localize", str(run), photo, "--out", str(tmp_path / "a"), "--device", "cpu"]) == 0
+    assert "threshold 0.77" in capsys.readouterr().out
+    config = str(run / "config.yaml")
+    assert main(["train", config, "--set", "train.epochs=2", "--run-dir", str(run), "--resume"]) == 0
+    capsys.readouterr()
+    assert main(["localize", str(run), photo, "--out", str(tmp_path / "b"), "--device", "cpu"]) == 0
+    said = capsys.readouterr()
+    assert "the scores are of last.ckpt, epoch 1, the run has last.ckpt, epoch 2 now" in said.err
+    assert "threshold 0.2)" in said.out
+
+
+@pytest.mark.parametrize("name", ["birds #3", "123", "a: b", "[x]", "null", "'quoted"])
+def test_a_path_is_a_path(run: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--data` is never read as YAML."""
+    root = Path((run / "config.yaml").read_text().partition("root: ")[2].splitlines()[0])
+    moved = Path(shutil.copytree(root, tmp_path / name))
+    assert main(["evaluate", str(run), "--data", str(moved), "--device", "cpu", "--held-out", "0"]) == 0
+    here = [*("evaluate", str(run), "--data", name), *("--device", "cpu", "--reuse")]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        assert main(here) == 0, capsys.readouterr().err
+
+
+def test_a_segmentation_of_another_size_stops_the_evaluation(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = Path((run / "config.yaml").read_text().partition("root: ")[2].splitlines()[0])
+    moved = Path(shutil.copytree(root, tmp_path / "birds"))
+    name = next(line.split()[1] for line in (moved / "images.txt").read_text().splitlines()[::-1])
+    Image.new("L", (7, 5), 255).save(moved / "segmentations" / Path(name).with_suffix(".png"))
+    assert main(["evaluate", str(run), "--data", str(moved), "--device", "cpu"]) == 2
+    assert "7 x 5" in capsys.readouterr().err
+
+
+def test_missing_segmentations_are_counted(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = Path((run / "config.yaml").read_text().partition("root: ")[2].splitlines()[0])
+    moved = Path(shutil.copytree(root, tmp_path / "birds"))
+    name = next(line.split()[1] for line in (moved / "images.txt").read_text().splitlines()[::-1])
+    (moved / "segmentations" / Path(name).with_suffix(".png")).unlink()
+    assert main(["evaluate", str(run), "--data", str(moved), "--device", "cpu"]) == 0
+    assert "PxAP: of 19 images; the other 1 have no segmentation" in capsys.readouterr().out
+    assert json.loads((run / "scores.json").read_text())["protocols"]["gpca"]["num_segmentations"] == 19
