@@ -25,8 +25,9 @@ def compare_runs(
 ) -> Comparison:
     """Evaluated runs side by side: one row for each config over its seeds, the first one the reference.
 
-    protocol: a name; None for that of the first run. threshold: the kind of threshold of the runs' figures; None for
-    the kind that the protocol itself reports. published: add the published results of the same backbones.
+    protocol: a name; None for that of the first run. threshold: the kind of threshold of the runs' figures;
+    None for the kind that the protocol itself reports. published: add the published results of the same
+    backbones.
     """
     if not runs and not published:
         raise ConfigError("nothing to compare: name run folders, or ask for --published")
