@@ -1,4 +1,4 @@
-"""An evaluated run made by hand, and small runs on painted birds, trained for one epoch, for all tests here."""
+"""An evaluated run made by hand, and small runs on painted birds that were trained for one epoch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.evaluated_runs import make_evaluated_run
-
 from wsol.cli import main
 
 CONFIG = """\

@@ -48,7 +48,9 @@ def test_what_is_packed_has_the_right_shape(evaluated: Path) -> None:
     heat = unpack(side["top"]["heat"], "u1").reshape(num, *side["shape"])
     assert sorted(set(heat.reshape(num, -1).max(axis=1).tolist())) == [0, 255], "0 where the map is constant"
     assert data["kinds"] == list(OUTCOMES)
-    assert set(unpack(side["kind"], "u1").reshape(num, steps)[UNREADABLE]) == {OUTCOMES.index("unreadable image")}
+    assert set(unpack(side["kind"], "u1").reshape(num, steps)[UNREADABLE]) == {
+        OUTCOMES.index("unreadable image")
+    }
     assert side["predicted"][UNREADABLE] == -1
 
 
@@ -69,7 +71,7 @@ def test_boxes_of_both_maps_are_those_of_one_image_at_a_time(evaluated: Path) ->
 
 
 def test_a_metric_of_a_plugin_is_on_the_page(evaluated: Path, tmp_path: Path) -> None:
-    """Registered from outside and in the scores: in cards, table, live figures and chart, with its own labels."""
+    """Registered from outside: in cards, table and live figures, with its own labels."""
     before = dict(METRICS.entries())
     register_metric(
         Metric(
@@ -87,7 +89,9 @@ def test_a_metric_of_a_plugin_is_on_the_page(evaluated: Path, tmp_path: Path) ->
         record["protocols"]["gpca"]["half_loc"] = 41.5
         (run / "scores.json").write_text(json.dumps(record))
         page = build_page([Run(run), Run(evaluated)], GPCA)
-        assert [card.value for card in page.runs[0].cards if card.label == "localization by halves"] == ["41.5"]
+        assert [card.value for card in page.runs[0].cards if card.label == "localization by halves"] == [
+            "41.5"
+        ]
         column = page.figures.index(("half loc", "half of a GT-known hit"))
         assert page.result_rows[0].cells[column].text == "41.5"
         live = {figure["label"]: figure["values"] for figure in page.gallery["runs"][0]["live"]}
