@@ -80,10 +80,15 @@ def page(browser: Any, address: str) -> Any:
     """The report of the run, opened afresh; no test may leave an error on the console."""
     browser.set_window_size(1280, 1000)
     browser.get(address)
-    browser.execute_script("document.getElementById('bar').scrollIntoView({behavior: 'instant'})")
-    settle(browser)
+    show_gallery(browser)
     yield browser
     assert [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+
+
+def show_gallery(browser: Any) -> None:
+    """Scroll to it: only the cards near the window are filled."""
+    browser.execute_script("document.getElementById('bar').scrollIntoView({behavior: 'instant'})")
+    settle(browser)
 
 
 def settle(browser: Any) -> None:
@@ -314,7 +319,7 @@ def test_two_runs_stand_side_by_side(browser: Any, run: Run, tmp_path: Path) -> 
     out = tmp_path / "both.html"
     out.write_text(render(build_page([run, other], PROTOCOL)), encoding="utf-8")
     browser.get(out.as_uri())
-    settle(browser)
+    show_gallery(browser)
     assert browser.execute_script("return document.querySelector('#grid .panels').children.length") == 2
     assert "<i>other" in browser.find_element("id", "live").text
     assert browser.find_element("id", "by").is_displayed()
