@@ -1,4 +1,4 @@
-"""Channel attention: GPCA and its variants, SE, SRP, and the controls to compare them with.
+"""Attention for feature maps: GPCA and its variants, SE, SRP, and the controls to compare them with.
 
 from gpca import GPCA, build_attention
 attention = GPCA(channels=200)          # or build_attention("gpca", channels=200)
@@ -6,10 +6,11 @@ y = attention(x)                        # (N, 200, H, W) -> the same shape
 attention.mask                          # (N, 200), detached
 """
 
-from gpca.base import ChannelAttention
+from gpca.base import Attention, ChannelAttention, SpatialAttention
 from gpca.controls import Constant, Identity
 from gpca.gpca import GPCA, Posterior
 from gpca.registry import (
+    attention_class,
     attention_options,
     available_attentions,
     build_attention,
@@ -21,10 +22,13 @@ __all__ = [
     "GPCA",
     "SE",
     "SRP",
+    "Attention",
     "ChannelAttention",
     "Constant",
     "Identity",
     "Posterior",
+    "SpatialAttention",
+    "attention_class",
     "attention_options",
     "available_attentions",
     "build_attention",

@@ -1,4 +1,4 @@
-"""What every channel attention of this package has in common."""
+"""What the attentions of this package have in common."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
@@ -7,18 +7,18 @@ import torch
 from torch import Tensor, nn
 
 
-class ChannelAttention(nn.Module, ABC):
-    """Scale each channel by a weight: y_c = v_c x_c.
+class Attention(nn.Module, ABC):
+    """A module that re-weights a feature map.
 
-    Shapes: x (N, C, H, W) -> y (N, C, H, W), with any H and W. A subclass says how the mask v (N, C)
-    comes from x; it does nothing else.
+    Shapes: x (N, C, H, W) -> y (N, C, H, W) in the dtype of x, with any H and W. A subclass writes `forward`.
+    `ChannelAttention` and `SpatialAttention` are the two usual kinds; what is neither derives from this.
 
-    After a forward pass `mask` holds v, detached; before the first one it is None. It has the input's dtype,
-    but float32 for half-precision input: masks can differ in the fourth decimal only. It is not part of
-    the state_dict, and it is not stored while `torch.export` traces, which may not change the module.
+    Constructors take `channels` first, then their options, then `device` and `dtype`, as layers of torch and
+    timm do.
 
     Args:
         channels: C, the number of channels of the input.
+        device, dtype: of the parameters and buffers; torch's defaults if None.
 
     Raises:
         TypeError: `channels` is not an int; `x` does not hold real floating-point numbers.
@@ -29,24 +29,19 @@ class ChannelAttention(nn.Module, ABC):
     #: Parameters, by their name in this module, that a trainer should keep out of weight decay.
     no_weight_decay: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, channels: int) -> None:
+    def __init__(
+        self, channels: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> None:
         super().__init__()
         if not isinstance(channels, int) or isinstance(channels, bool):
             raise TypeError(f"channels must be an int, got {channels!r}")
         if channels < self.min_channels:
             raise ValueError(f"channels must be at least {self.min_channels}, got {channels}")
         self.channels = channels
-        self.mask: Tensor | None = None
 
     @abstractmethod
-    def compute_mask(self, x: Tensor) -> Tensor:
-        """The weights v (N, C) for the maps x (N, C, H, W)."""
-
     def forward(self, x: Tensor) -> Tensor:
-        self.check_input(x)
-        mask = self.compute_mask(x).to(torch.promote_types(x.dtype, torch.float32))
-        self._keep(mask)
-        return (x * mask[:, :, None, None]).to(x.dtype)
+        """The re-weighted map: (N, C, H, W) -> the same shape."""
 
     def check_input(self, x: Tensor) -> None:
         """Refuse what the module cannot answer for, before any arithmetic."""
@@ -57,9 +52,81 @@ class ChannelAttention(nn.Module, ABC):
         if x.shape[1] != self.channels:
             raise ValueError(f"x must have {self.channels} channels, as `channels` says, got {x.shape[1]}")
 
+    def extra_repr(self) -> str:
+        return str(self.channels)
+
+
+class ChannelAttention(Attention):
+    """Scale each channel by a weight: y_c = v_c x_c. A subclass says how the mask v (N, C) comes from x.
+
+    After a forward pass `mask` holds v, detached; before the first one it is None. It has the input's dtype,
+    but float32 for half-precision input: masks can differ in the fourth decimal only. It is not part of
+    the state_dict, and it is not stored while `torch.export` traces, which may not change the module.
+
+    Shapes: x (N, C, H, W) -> y (N, C, H, W), with any H and W.
+
+    Args and Raises: see `Attention`; ValueError too where a subclass returns a mask of another shape.
+    """
+
+    def __init__(
+        self, channels: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> None:
+        super().__init__(channels, device, dtype)
+        self.mask: Tensor | None = None
+
+    @abstractmethod
+    def compute_mask(self, x: Tensor) -> Tensor:
+        """The weights v (N, C) for the maps x (N, C, H, W)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.check_input(x)
+        mask = self.compute_mask(x)
+        _check_shape(self, "mask", mask, x.shape[:2])
+        mask = mask.to(torch.promote_types(x.dtype, torch.float32))
+        self._keep(mask)
+        return (x * mask[:, :, None, None]).to(x.dtype)
+
     def _keep(self, mask: Tensor) -> None:
         if not torch.compiler.is_exporting():
             self.mask = mask.detach()
 
-    def extra_repr(self) -> str:
-        return str(self.channels)
+
+class SpatialAttention(Attention):
+    """Scale each place by a weight: y(h, w) = s(h, w) x(h, w). A subclass says how s comes from x.
+
+    After a forward pass `map` holds s (N, H, W), detached; before the first one it is None. Dtype and
+    `torch.export` as for the mask of a `ChannelAttention`.
+
+    Shapes: x (N, C, H, W) -> y (N, C, H, W), with any H and W.
+
+    Args and Raises: see `Attention`; ValueError too where a subclass returns a map of another shape.
+    """
+
+    def __init__(
+        self, channels: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
+    ) -> None:
+        super().__init__(channels, device, dtype)
+        self.map: Tensor | None = None
+
+    @abstractmethod
+    def compute_map(self, x: Tensor) -> Tensor:
+        """The weights s, (N, H, W) or (N, 1, H, W), for the maps x (N, C, H, W)."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.check_input(x)
+        weights = self.compute_map(x)
+        if weights.ndim == 4 and weights.shape[1] == 1:
+            weights = weights[:, 0]
+        _check_shape(self, "map", weights, torch.Size((x.shape[0], *x.shape[2:])))
+        weights = weights.to(torch.promote_types(x.dtype, torch.float32))
+        if not torch.compiler.is_exporting():
+            self.map = weights.detach()
+        return (x * weights[:, None]).to(x.dtype)
+
+
+def _check_shape(attention: Attention, what: str, weights: Tensor, expected: torch.Size) -> None:
+    if weights.shape != expected:
+        raise ValueError(
+            f"{type(attention).__name__}.compute_{what} must return the shape {tuple(expected)} for this x, "
+            f"got {tuple(weights.shape)}"
+        )

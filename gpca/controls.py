@@ -40,8 +40,14 @@ class Constant(ChannelAttention):
         ValueError: `value` is outside (0, 1].
     """
 
-    def __init__(self, channels: int, value: float = 0.5) -> None:
-        super().__init__(channels)
+    def __init__(
+        self,
+        channels: int,
+        value: float = 0.5,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(channels, device, dtype)
         if not 0 < value <= 1:
             raise ValueError(f"value must be in (0, 1], got {value}")
         self.value = float(value)

@@ -37,8 +37,8 @@ class GPCA(ChannelAttention):
     A_c = 1/(C-1) sum_{c' != c} a_{c',c}          B_c = K_cc - a_c K_{c,-c}^T
     v_c = sigmoid(A_c / sqrt(1 + pi/8 B_c))       y_c = v_c x_c
 
-    Ma et al., "Gaussian Process Embedded Channel Attention", TPAMI 2021. `gpca.posterior` says how one
-    Cholesky factor gives all the a_c.
+    Xie, Ma, Chang, Zhang and Guo, "GPCA: A Probabilistic Framework for Gaussian Process Embedded Channel
+    Attention", TPAMI 2021. `gpca.posterior` says how one Cholesky factor gives all the a_c.
 
     Variants:
         full: all channels explain each other; 4 parameters.
@@ -90,8 +90,10 @@ class GPCA(ChannelAttention):
         theta: Sequence[float] | None = None,
         group_size: int | None = None,
         window: int | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
-        super().__init__(channels)
+        super().__init__(channels, device, dtype)
         _check_choice("variant", variant, get_args(Variant))
         _check_choice("reduction", reduction, get_args(Reduction))
         if not (delta > 0 and math.isfinite(delta)):
@@ -117,15 +119,15 @@ class GPCA(ChannelAttention):
         self._neighbours = neighbours[variant]() if variant in neighbours else None
 
         if variant == "no-prior":
-            self.mu = nn.Parameter(torch.zeros(channels))
-            self.log_sigma2 = nn.Parameter(torch.zeros(channels))
+            self.mu = nn.Parameter(torch.zeros(channels, device=device, dtype=dtype))
+            self.log_sigma2 = nn.Parameter(torch.zeros(channels, device=device, dtype=dtype))
         elif variant == "fixed":
-            self.register_buffer("fixed_theta", _kernel_values(theta, FIXED_THETA))
+            self.register_buffer("fixed_theta", _kernel_values(theta, FIXED_THETA).to(device, dtype))
         else:
             start = _kernel_values(theta, LEARNED_START)
             if not (start > 0).all():
                 raise ValueError(f"theta must be positive to be learned as exp(raw), got {theta}")
-            self.raw_theta = nn.Parameter(start.log())
+            self.raw_theta = nn.Parameter(start.log().to(device, dtype))
 
     @property
     def theta(self) -> Tensor:

@@ -5,31 +5,49 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from gpca.base import ChannelAttention
+import torch
 
-_ATTENTIONS: dict[str, type[ChannelAttention]] = {}
+from gpca.base import Attention
 
-AttentionClass = TypeVar("AttentionClass", bound=type[ChannelAttention])
+_ATTENTIONS: dict[str, type[Attention]] = {}
+
+#: Arguments of a constructor that are no options: they say where the attention goes.
+PLACE = ("channels", "device", "dtype")
+
+AttentionClass = TypeVar("AttentionClass", bound=type[Attention])
 
 
 def register_attention(name: str) -> Callable[[AttentionClass], AttentionClass]:
     """Class decorator: make an attention known by `name`.
 
-    The first line of the class's docstring becomes its description, the arguments of its constructor
-    after `channels` become its options.
+    The first line of the class's docstring becomes its description. The arguments of its constructor after
+    `channels`, without `device` and `dtype`, become its options.
 
     Raises:
-        ValueError: the name is taken.
+        TypeError: not a subclass of `Attention`.
+        ValueError: the name is taken, the class lacks a method that its kind needs, or has no docstring.
     """
 
     def register(attention: AttentionClass) -> AttentionClass:
         if name in _ATTENTIONS:
             taken_by = _ATTENTIONS[name].__name__
             raise ValueError(f"the attention name {name!r} is already taken by {taken_by}")
+        if not (inspect.isclass(attention) and issubclass(attention, Attention)):
+            raise TypeError(f"attention {name!r} must be a subclass of gpca.Attention, got {attention!r}")
+        lacks = sorted(getattr(attention, "__abstractmethods__", ()))
+        if lacks:
+            raise ValueError(f"attention {name!r} lacks the method {', '.join(lacks)}")
+        if not attention.__doc__:
+            raise ValueError(f"attention {name!r} needs a docstring: its first line describes it")
         _ATTENTIONS[name] = attention
         return attention
 
     return register
+
+
+def forget_attention(name: str) -> None:
+    """Take an attention back out of the registry, e.g. one of a module that failed later on."""
+    del _ATTENTIONS[name]
 
 
 def available_attentions() -> Mapping[str, str]:
@@ -40,39 +58,50 @@ def available_attentions() -> Mapping[str, str]:
     }
 
 
+def attention_class(name: str) -> type[Attention]:
+    """The class that is registered under a name.
+
+    Raises:
+        ValueError: no attention has this name (near names are listed).
+    """
+    if name in _ATTENTIONS:
+        return _ATTENTIONS[name]
+    near = difflib.get_close_matches(str(name).lower(), _ATTENTIONS, n=3, cutoff=0.4)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise ValueError(f"unknown attention {name!r}; {hint}known: {', '.join(_ATTENTIONS)}")
+
+
 def attention_options(name: str) -> Mapping[str, Any]:
     """What may be set for an attention: option name -> type annotation, in the constructor's order.
 
     Raises:
         ValueError: no attention has this name.
     """
-    signature = inspect.signature(_find(name), eval_str=True)
+    signature = inspect.signature(attention_class(name), eval_str=True)
     return {
-        option.name: option.annotation
-        for option in signature.parameters.values()
-        if option.name != "channels"
+        option.name: option.annotation for option in signature.parameters.values() if option.name not in PLACE
     }
 
 
-def build_attention(name: str, channels: int, **options: Any) -> ChannelAttention:
+def build_attention(
+    name: str,
+    channels: int,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
+    **options: Any,
+) -> Attention:
     """Build the attention called `name` for maps with `channels` channels.
+
+    device, dtype: of its parameters and buffers; works for every attention, also for one whose constructor
+        does not take them.
 
     Raises:
         ValueError: no attention has this name (near names are listed), or an option has a bad value.
         TypeError: the attention does not take one of the options.
     """
-    attention = _find(name)
     accepted = attention_options(name)
     unknown = [option for option in options if option not in accepted]
     if unknown:
         takes = ", ".join(accepted) or "no options"
         raise TypeError(f"attention {name!r} has no option {', '.join(unknown)}; it takes {takes}")
-    return attention(channels, **options)
-
-
-def _find(name: str) -> type[ChannelAttention]:
-    if name in _ATTENTIONS:
-        return _ATTENTIONS[name]
-    near = difflib.get_close_matches(str(name).lower(), _ATTENTIONS, n=3, cutoff=0.4)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    raise ValueError(f"unknown attention {name!r}; {hint}known: {', '.join(_ATTENTIONS)}")
+    return attention_class(name)(channels, **options).to(device=device, dtype=dtype)

@@ -29,13 +29,19 @@ class SE(ChannelAttention):
         ValueError: `ratio` is below 1.
     """
 
-    def __init__(self, channels: int, ratio: int = 4) -> None:
-        super().__init__(channels)
+    def __init__(
+        self,
+        channels: int,
+        ratio: int = 4,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(channels, device, dtype)
         if ratio < 1:
             raise ValueError(f"ratio must be at least 1, got {ratio}")
         hidden = max(1, channels // ratio)
-        self.fc1 = nn.Linear(channels, hidden, bias=False)
-        self.fc2 = nn.Linear(hidden, channels, bias=False)
+        self.fc1 = nn.Linear(channels, hidden, bias=False, device=device, dtype=dtype)
+        self.fc2 = nn.Linear(hidden, channels, bias=False, device=device, dtype=dtype)
 
     def squeeze(self, x: Tensor) -> Tensor:
         """One number per channel: (N, C, H, W) -> (N, C)."""
@@ -74,8 +80,15 @@ class SRP(OwnGenerator, SE):
         ValueError: `ratio` is below 1; `side_share` is outside (0, 1].
     """
 
-    def __init__(self, channels: int, ratio: int = 4, side_share: float = 0.5) -> None:
-        super().__init__(channels, ratio)
+    def __init__(
+        self,
+        channels: int,
+        ratio: int = 4,
+        side_share: float = 0.5,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__(channels, ratio, device, dtype)
         if not 0 < side_share <= 1:
             raise ValueError(f"side_share must be in (0, 1], got {side_share}")
         self.side_share = float(side_share)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.helpers.configs import MakeConfig, tiny_config
+
+if TYPE_CHECKING:
+    from wsol.runs.ranks import Ranks
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
@@ -41,6 +48,36 @@ def birds(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     root = tmp_path_factory.mktemp("data") / "birds"
     return make_dataset(root, species=4, train=10, test=4, size=72, seed=0, progress=False)
+
+
+@pytest.fixture
+def make_config(birds: Path) -> MakeConfig:
+    """`tiny_config` on those birds: `make_config("adl", train__lr=0.1)`."""
+    return partial(tiny_config, birds)
+
+
+@pytest.fixture
+def alone() -> Ranks:
+    """A single process on the CPU."""
+    from wsol.runs.ranks import Ranks
+
+    return Ranks.alone()
+
+
+@pytest.fixture(scope="session")
+def trained_once(birds: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of the tiny localizer after its two epochs. Not to be changed: see `trained`."""
+    from tests.helpers.training import train_run
+
+    path = tmp_path_factory.mktemp("runs") / "trained"
+    assert train_run(tiny_config(birds), path) == 0
+    return path
+
+
+@pytest.fixture
+def trained(trained_once: Path, tmp_path: Path) -> Path:
+    """A copy of the trained run, which a test may damage. `make_config()` is its config."""
+    return shutil.copytree(trained_once, tmp_path / "trained")
 
 
 @pytest.fixture

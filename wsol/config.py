@@ -16,8 +16,11 @@ from wsol.registry import (
     DATASETS,
     DROPS,
     HEADS,
+    OPTIMIZERS,
     PROTOCOLS,
     SCHEDULES,
+    TAPS,
+    TRANSFORMS,
     Registry,
     suggest,
 )
@@ -64,13 +67,27 @@ class Drop(Component):
 
     registry = DROPS
     name: str = "none"
-    placement: Literal["paper", "original"] | tuple[str, ...] = "paper"
+    placement: str | tuple[str, ...] = "paper"
+
+
+@dataclass(frozen=True)
+class Tap(Component):
+    """A drop block or an attention after stages: a named placement, a stage, or a list of stages."""
+
+    registry = TAPS
+    name: str = "none"
+    after: str | tuple[str, ...] = "paper"
 
 
 @dataclass(frozen=True)
 class Head(Component):
     registry = HEADS
     name: str = "cam"
+
+    @property
+    def needs_labels(self) -> bool:
+        """Whether it needs the one label of each image in training."""
+        return bool(getattr(self.registry.get(self.name), "needs_labels", False))
 
 
 @dataclass(frozen=True)
@@ -91,6 +108,60 @@ class Schedule(Component):
         yield from out_of_range(self, warmup_epochs=(0, 1e6))
         try:
             self.registry.create(self.name, total=1.0, **self.options)
+        except ValueError as error:
+            yield "name", f"{self.name}: {error}"
+
+
+@dataclass(frozen=True)
+class Optimizer(Component):
+    """What turns gradients into steps; learning rate and weight decay are the training's own."""
+
+    registry = OPTIMIZERS
+    name: str = "sgd"
+
+    def problems(self) -> Problems:
+        import torch  # here, since reading a config that names no optimizer needs none of it
+
+        try:
+            groups = [{"params": [torch.nn.Parameter(torch.zeros(1))]}]
+            self.registry.create(self.name, groups=groups, lr=1.0, **self.options)
+        except ValueError as error:
+            yield "name", f"{self.name}: {error}"
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How many times lr a kind of parameter learns with; pretrained weights learn with lr itself."""
+
+    new: float = 1.0  # weights of layers that are not pretrained
+    new_bias: float = 1.0  # biases of those layers
+    pretrained_bias: float = 1.0
+    named: Mapping[str, float] = field(default_factory=dict)  # by name, e.g. {raw_theta: 30}; goes before
+
+    def problems(self) -> Problems:
+        bounds = (0, 1e4)
+        yield from out_of_range(self, new=bounds, new_bias=bounds, pretrained_bias=bounds)
+        for name, rate in self.named.items():
+            if not 0 <= rate <= bounds[1]:
+                yield "named", f"{name}: {rate} is outside 0 to {bounds[1]:g}"
+
+
+@dataclass(frozen=True)
+class Transform(Component):
+    """A change of the training images of a batch, and perhaps of their labels."""
+
+    registry = TRANSFORMS
+    name: str = "has"
+
+    @property
+    def mixes_labels(self) -> bool:
+        """Whether an image has several labels after it."""
+        return bool(getattr(self.registry.get(self.name), "mixes_labels", False))
+
+    def problems(self) -> Problems:
+        try:
+            grey = self.registry.taken(self.name, {"mean": (0.5, 0.5, 0.5)})
+            self.registry.create(self.name, **grey, **self.options)
         except ValueError as error:
             yield "name", f"{self.name}: {error}"
 
@@ -118,14 +189,15 @@ class Data(Component):
 
 @dataclass(frozen=True)
 class Model:
-    """A backbone of named stages, drop blocks after some of them, and a head with its attention."""
+    """A backbone of named stages, taps after some of them, and a head with its attention."""
 
     backbone: Backbone = Backbone()
     weights: str = "imagenet"  # imagenet | none | a path
     allow_missing: tuple[str, ...] = ()  # layers that the weights file may lack, by name or prefix
-    drop: Drop = Drop()
+    drop: Drop = Drop()  # the short form of a tap
+    taps: tuple[Tap, ...] = ()  # in the order in which they act, after `drop`
     head: Head = Head()
-    attention: Attention = Attention()
+    attention: Attention = Attention()  # in the head, before the pooling
 
 
 @dataclass(frozen=True)
@@ -135,11 +207,10 @@ class Train:
     epochs: int = 100
     batch_size: int = 32  # images of one optimizer step, over all processes and accumulated parts
     lr: float = 0.01
-    momentum: float = 0.9
-    nesterov: bool = False
+    optimizer: Optimizer = Optimizer()
+    rates: Rates = Rates()  # multiples of lr
     weight_decay: float = 5e-4
-    head_lr: float = 1.0  # multiplies lr for the layers that are not pretrained
-    bias_lr: float = 1.0  # multiplies lr for the biases of those layers, on top of head_lr
+    transforms: tuple[Transform, ...] = ()  # of the batches, in the order in which they act
     schedule: Schedule = Schedule(options={"milestones": (80,), "factor": 0.1})
     clip_norm: float | None = None  # the gradient's largest norm
     accumulate: int = 1  # parts that a batch is computed in, one after the other, to save memory
@@ -153,20 +224,17 @@ class Train:
     checkpoint_every: int | None = None  # steps, beside the checkpoint after every epoch
 
     def problems(self) -> Problems:
-        yield from out_of_range(
-            self, epochs=(1, 1e6), batch_size=(1, 1e6), lr=(0, 1e3), momentum=(0, 1), weight_decay=(0, 1)
-        )
-        yield from out_of_range(
-            self, head_lr=(0, 1e3), bias_lr=(0, 1e3), seed=(0, 2**32 - 1), validate_every=(1, 1e6)
-        )
+        yield from out_of_range(self, epochs=(1, 1e6), batch_size=(1, 1e6), lr=(0, 1e3), weight_decay=(0, 1))
+        yield from out_of_range(self, seed=(0, 2**32 - 1), validate_every=(1, 1e6))
         if self.batch_size % self.accumulate if self.accumulate > 0 else True:
             yield "accumulate", f"a batch of {self.batch_size} does not split into {self.accumulate} parts"
         if self.clip_norm is not None and not self.clip_norm > 0:
             yield "clip_norm", f"{self.clip_norm} is not above 0"
         if self.checkpoint_every is not None and self.checkpoint_every < 1:
             yield "checkpoint_every", f"{self.checkpoint_every} is less than one step"
-        if self.nesterov and self.momentum == 0:
-            yield "nesterov", "needs a momentum above 0"
+        mixing = [t.name for t in self.transforms if t.mixes_labels]
+        if len(mixing) > 1:
+            yield "transforms", f"{' and '.join(mixing)} both mix labels: take one of them"
 
 
 @dataclass(frozen=True)
@@ -193,6 +261,15 @@ class Config:
     model: Model = Model()
     train: Train = Train()
     eval: Eval = Eval()
+
+    def problems(self) -> Problems:
+        for i, transform in enumerate(self.train.transforms):
+            if transform.mixes_labels and self.model.head.needs_labels:
+                yield (
+                    f"train.transforms.{i}",
+                    f"{transform.name} mixes the labels of images, and the head {self.model.head.name} needs "
+                    "one label for each image: take another head, or leave the transform out",
+                )
 
     @classmethod
     def read(

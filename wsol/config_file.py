@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import yaml
 
 from wsol.config import Component, Config
+from wsol.config_moved import move_keys
 from wsol.config_types import convert, shown
 from wsol.errors import ConfigError
 from wsol.plugins import load_installed, load_plugins
@@ -73,7 +74,7 @@ def _finish(located: Located) -> Config:
         place = located.place(("plugins",))
         names = convert(located.value["plugins"], tuple[str, ...], f"{place}: plugins")
         load_plugins(names, [place.folder] if place.folder else [])
-    return _build(Config, located, ())
+    return _build(Config, move_keys(located), ())
 
 
 def config_to_dict(config: Any) -> dict[str, Any]:
@@ -84,7 +85,7 @@ def config_to_dict(config: Any) -> dict[str, Any]:
         if f.name == "options" and isinstance(config, Component):
             result.update({k: _plain(v) for k, v in value.items()})
         else:
-            result[f.name] = config_to_dict(value) if is_dataclass(value) else _plain(value)
+            result[f.name] = _plain(value)
     return result
 
 
@@ -94,6 +95,8 @@ def dump_config(config: Config) -> str:
 
 
 def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return config_to_dict(value)
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, (tuple, list)):
@@ -148,7 +151,7 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
     """An instance of the dataclass `cls` from the values at `path`."""
     values: Any = located.value
     for key in path:
-        values = values[key]
+        values = values[int(key)] if isinstance(values, list) else values[key]
     component = issubclass(cls, Component)
     if component and isinstance(values, str):
         values = {"name": values}
@@ -166,6 +169,11 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
             rest[key] = value
         elif is_dataclass(hints[key]):
             settings[key] = _build(hints[key], located, here)
+        elif item := _item_class(hints[key]):
+            if not isinstance(value, list):
+                place, dotted = located.place(here), ".".join(here)
+                raise ConfigError(f"{place}: {dotted}: expected a list, got {shown(value)}")
+            settings[key] = tuple(_build(item, located, (*here, str(i))) for i in range(len(value)))
         else:
             settings[key] = convert(value, hints[key], f"{located.place(here)}: {'.'.join(here)}")
     if issubclass(cls, Component):
@@ -178,11 +186,17 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
         )
     instance = cls(**settings)
     for key, reason in getattr(instance, "problems", tuple)():
-        here = (*path, key)
+        here = (*path, *key.split("."))
         # Two values may not fit each other: the one that came on top of the file is to blame.
         place = located.override_in(path) or located.place(here)
         raise ConfigError(f"{place}: {'.'.join(here)}: {reason}")
     return instance
+
+
+def _item_class(annotation: Any) -> type | None:
+    """The dataclass C of `tuple[C, ...]`; None for any other type."""
+    first = next(iter(typing.get_args(annotation)), None)
+    return first if typing.get_origin(annotation) is tuple and is_dataclass(first) else None  # type: ignore
 
 
 def _options(

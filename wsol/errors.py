@@ -25,9 +25,15 @@ class DataError(WsolError):
 
     @classmethod
     def at(cls, path: Path | str, line: int | None, reason: str) -> DataError:
-        """The error `file:line: reason`, as compilers print it."""
+        """The error `file:line: reason`, as compilers print it.
+
+        Characters of a file name that cannot be printed are shown as escapes, so this is one line of text.
+        """
         place = f"{path}:{line}" if line is not None else f"{path}"
-        return cls(f"{place}: {reason}")
+        text = f"{place}: {reason}"
+        if not text.isprintable():
+            text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        return cls(text)
 
     @classmethod
     def listing(cls, message: str, details: Sequence[str]) -> DataError:

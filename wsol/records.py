@@ -69,13 +69,17 @@ class Sample:
 
 @dataclass(frozen=True)
 class DataIndex:
-    """A data set as the toolkit sees it: samples, class names by label, and perhaps a hierarchy."""
+    """A data set as the toolkit sees it: samples, class names by label, and perhaps a hierarchy.
+
+    `images_dir` is the folder that holds the images and nothing else, None where that is `root` itself.
+    """
 
     name: str
     root: Path
     samples: tuple[Sample, ...]
     classes: tuple[str, ...]
     hierarchy: Hierarchy | None = field(default=None, compare=False)
+    images_dir: Path | None = None
 
     def split(self, name: str) -> tuple[Sample, ...]:
         """The samples of `train`, `val` or `test`, in the order of the data set."""
@@ -88,10 +92,10 @@ class DataIndex:
         """SHA-256 over names, labels, splits and boxes: equal for equal annotations, wherever they lie."""
         sha = hashlib.sha256()
         for name in self.classes:
-            sha.update(f"class {name}\n".encode())
+            sha.update(f"class {name}\n".encode("utf-8", "surrogateescape"))
         for s in sorted(self.samples, key=lambda s: s.name):
             boxes = " ".join(f"{v:.3f}" for box in s.boxes for v in box)
-            sha.update(f"{s.name} {s.label} {s.split} {boxes}\n".encode())
+            sha.update(f"{s.name} {s.label} {s.split} {boxes}\n".encode("utf-8", "surrogateescape"))
         return sha.hexdigest()
 
 

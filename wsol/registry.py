@@ -88,7 +88,7 @@ class Registry:
             if name in self._entries:
                 raise ValueError(f"the {self.kind} name {name!r} is taken")
             if inspect.isclass(factory):
-                abstract = getattr(factory, "__abstractmethods__", frozenset())
+                abstract: frozenset[str] = getattr(factory, "__abstractmethods__", frozenset())
                 lacks = [
                     m for m in self._required if m in abstract or not callable(getattr(factory, m, None))
                 ]
@@ -133,25 +133,71 @@ class Registry:
             and p.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         }
 
+    def taken(self, name: str, offered: Mapping[str, Any]) -> dict[str, Any]:
+        """Of what the builder can supply, what the component asks for in its signature."""
+        parameters = inspect.signature(self.get(name)).parameters
+        return {key: value for key, value in offered.items() if key in parameters}
+
     def create(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         """The component `name` made with what the builder supplies and what the config sets."""
         return self.get(name)(*args, **kwargs)
 
 
-BACKBONES = Registry(
-    "backbone", ("wsol.models.backbones", "wsol.models.timm_backbone"), supplied=("weights",)
-)
-DROPS = Registry("drop", ("wsol.models.drops",))
+class AttentionRegistry(Registry):
+    """The attentions that `gpca` knows: `gpca.register_attention` is enough, and there is no second list."""
+
+    def register(self, name: str, summary: str) -> Callable[[T], T]:
+        raise TypeError(f"register the attention {name!r} with gpca.register_attention")
+
+    def entries(self) -> Mapping[str, Entry]:
+        import gpca
+
+        return {
+            name: Entry(name, summary, gpca.attention_class(name))
+            for name, summary in gpca.available_attentions().items()
+        }
+
+    def restore(self, entries: Mapping[str, Entry]) -> None:
+        from gpca.registry import forget_attention
+
+        for name in [name for name in self.entries() if name not in entries]:
+            forget_attention(name)
+
+
+class JoinedRegistry(Registry):
+    """The components of several kinds under one roof; each is registered with its own kind."""
+
+    def __init__(self, kind: str, *members: Registry) -> None:
+        super().__init__(kind, ())
+        self._members = members
+
+    def register(self, name: str, summary: str) -> Callable[[T], T]:
+        raise TypeError(f"register {name!r} as a {' or as an '.join(m.kind for m in self._members)}")
+
+    def entries(self) -> Mapping[str, Entry]:
+        return {name: entry for member in self._members for name, entry in member.entries().items()}
+
+    def options(self, name: str) -> dict[str, Option]:
+        owners = [member for member in self._members if name in member.entries()]
+        if len(owners) > 1:
+            raise ConfigError(f"{name!r} is the name of a {' and of an '.join(m.kind for m in owners)}")
+        return owners[0].options(name) if owners else super().options(name)
+
+
+BACKBONES = Registry("backbone", ("wsol.models.backbones",), supplied=("weights",))
+DROPS = Registry("drop", ("wsol.models.drops",), supplied=("channels",))
 HEADS = Registry(
     "head",
-    ("wsol.models.heads", "wsol.models.danet"),
-    supplied=("features", "classes", "hierarchy", "make_attention"),
+    ("wsol.models.heads",),
+    supplied=("outline", "classes", "hierarchy", "make_attention"),
+    required=("forward", "loss", "maps_for"),
 )
-ATTENTIONS = Registry("attention", ("wsol.models.attention",), supplied=("channels",))
-DATASETS = Registry(
-    "dataset", ("wsol.data.cub", "wsol.data.folder", "wsol.data.synthetic.dataset"), supplied=("root",)
-)
+ATTENTIONS = AttentionRegistry("attention", ("gpca",), supplied=("channels", "device", "dtype"))
+TAPS = JoinedRegistry("tap", DROPS, ATTENTIONS)
+DATASETS = Registry("dataset", ("wsol.data.sets",), required=("detect", "read"))
+OPTIMIZERS = Registry("optimizer", ("wsol.training.optimizer",), supplied=("groups", "lr"))
 SCHEDULES = Registry("schedule", ("wsol.training.schedules",), supplied=("total",))
+TRANSFORMS = Registry("transform", ("wsol.training.transforms",), supplied=("mean",), required=("transform",))
 PROTOCOLS = Registry("protocol", ("wsol.scoring.protocols",))
 METRICS = Registry("metric", ("wsol.scoring.metrics",))
 
@@ -161,7 +207,9 @@ REGISTRIES: dict[str, Registry] = {
     "heads": HEADS,
     "attentions": ATTENTIONS,
     "datasets": DATASETS,
+    "optimizers": OPTIMIZERS,
     "schedules": SCHEDULES,
+    "transforms": TRANSFORMS,
     "protocols": PROTOCOLS,
     "metrics": METRICS,
 }

@@ -47,7 +47,7 @@ class Run:
 
     >>> run = Run("runs/demo")
     >>> run.config.model.backbone.name, len(run.history), run.data.classes[0]
-    ('tiny', 2, '001.Ember_Bulbul')
+    ('tiny', 2, '001.Amber_capped_Finch')
     >>> run.scores["gpca"]["gt_known_loc"] >= 0
     True
     """

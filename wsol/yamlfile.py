@@ -110,8 +110,21 @@ def _mapping(
             raise ConfigError(f"{file}:{line}: the key {key!r} is given twice")
         here = (*path, key)
         places[here] = Place.in_file(file, line)
-        if isinstance(value_node, yaml.MappingNode) and value_node.tag == "tag:yaml.org,2002:map":
-            result[key] = _mapping(loader, value_node, here, file, places)
-        else:
-            result[key] = loader.construct_object(value_node, deep=True)
+        result[key] = _value(loader, value_node, here, file, places)
     return result
+
+
+def _value(
+    loader: yaml.SafeLoader, node: yaml.Node, path: KeyPath, file: Path, places: dict[KeyPath, Place]
+) -> Any:
+    """A value as plain Python; mappings and lists remember the places of what is in them."""
+    if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
+        return _mapping(loader, node, path, file, places)
+    if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
+        items = []
+        for i, item in enumerate(node.value):
+            here = (*path, str(i))
+            places[here] = Place.in_file(file, item.start_mark.line + 1)
+            items.append(_value(loader, item, here, file, places))
+        return items
+    return loader.construct_object(node, deep=True)

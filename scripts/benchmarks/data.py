@@ -1,6 +1,7 @@
 """Loading: decoding and seeded augmentation of real photographs, against the work that cannot be avoided."""
 
 import os
+import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -10,9 +11,13 @@ import numpy as np
 from PIL import Image
 
 from scripts.benchmarks.timing import Ratio, readable, time_side_by_side
-from wsol.data.cub import load_cub
+from wsol.config import Data
 from wsol.data.dataset import EpochSampler, make_train_loader
+from wsol.data.faults import Faults
 from wsol.data.image import read_image
+from wsol.data.image_cache import NAME
+from wsol.data.index import open_dataset, refuse_bad_images
+from wsol.data.sets.cub import Cub
 from wsol.data.synthetic.paint import make_dataset
 from wsol.records import Sample
 
@@ -23,16 +28,21 @@ ROOT = Path(__file__).resolve().parents[2]
 def run() -> list[Ratio]:
     with tempfile.TemporaryDirectory() as scratch:
         source, samples = find_samples(Path(scratch))
-        return [loader_rate(source, samples), over_bare_decode(samples), large_photographs(Path(scratch))]
+        return [
+            loader_rate(source, samples),
+            over_bare_decode(samples),
+            large_photographs(Path(scratch)),
+            second_start(Path(scratch)),
+        ]
 
 
 def find_samples(scratch: Path) -> tuple[str, tuple[Sample, ...]]:
     """Real birds where they are at hand (see tests/conftest.py), painted ones of their size else."""
     real = Path(os.environ.get("WSOL_SHARED", ROOT.parent / "shared")) / "cub40" / "CUB_200_2011"
     if real.is_dir():
-        return "cub40", load_cub(real).split("train")
+        return "cub40", Cub().read(real, Faults()).split("train")
     painted = make_dataset(scratch / "birds", species=10, train=40, test=0, size=320, progress=False)
-    return "painted birds", load_cub(painted).split("train")
+    return "painted birds", Cub().read(painted, Faults()).split("train")
 
 
 def loader_rate(source: str, samples: tuple[Sample, ...]) -> Ratio:
@@ -88,4 +98,28 @@ def large_photographs(scratch: Path) -> Ratio:
         2.0,
         "at least",
         detail,
+    )
+
+
+def second_start(scratch: Path) -> Ratio:
+    """Images are decoded at the first start of a training; later ones only ask whether a file has changed."""
+    root = make_dataset(scratch / "started", species=10, train=30, test=10, size=320, progress=False)
+    data = Data.of("cub", root=root)
+
+    def seconds() -> float:
+        begin = time.process_time()
+        refuse_bad_images(open_dataset(data), "stop")
+        return time.process_time() - begin
+
+    first = []
+    for _ in range(3):
+        (root / NAME).unlink(missing_ok=True)
+        first.append(seconds())
+    second = [seconds() for _ in range(5)]
+    return Ratio(
+        "opening and checking 400 images: second start / first start",
+        statistics.median(second) / statistics.median(first),
+        0.2,
+        "at most",
+        f"{readable(statistics.median(second))} against {readable(statistics.median(first))}",
     )

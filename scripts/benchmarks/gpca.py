@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, interpolate
 
-from gpca import GPCA, build_attention
+from gpca import GPCA, ChannelAttention, build_attention
 from gpca.beta import expected_sigmoid
 from gpca.posterior import gram
 from scripts.benchmarks.timing import Ratio, readable, time_side_by_side
@@ -141,6 +141,7 @@ def print_spread() -> None:
     for name, options in rows:
         attention = build_attention(name, CHANNELS, **options).eval()
         attention(x)
+        assert isinstance(attention, ChannelAttention)
         mask = attention.mask
         assert mask is not None
         label = " ".join([name, *(f"{key}={value}" for key, value in options.items())])

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from scripts.benchmarks.timing import Ratio, readable, time_side_by_side
 from wsol.config import Backbone, Model
-from wsol.data.check import read_dataset
 from wsol.data.dataset import make_eval_loader
 from wsol.data.faults import Faults
+from wsol.data.index import read_dataset
 from wsol.data.synthetic.paint import make_dataset
 from wsol.data.transforms import View
 from wsol.localization.predictions import Predictions
@@ -132,7 +132,7 @@ def beside_the_forward_pass() -> list[Ratio]:
         root = make_dataset(
             folder / "birds", species=species, train=1, test=IMAGES // species, size=400, seed=0
         )
-        index = read_dataset(root, Faults(), None, None)
+        index = read_dataset(root, Faults())
         localizer = build_localizer(Model(Backbone.of("resnet50"), weights="none"), len(index.classes)).eval()
         return measure(localizer, index, folder)
     finally:

@@ -14,8 +14,8 @@ from wsol import config
 from wsol.data.synthetic.paint import make_dataset
 from wsol.models.localizer import build_localizer
 from wsol.runs.folder import RunFolder
+from wsol.runs.history import read_csv
 from wsol.runs.ranks import Ranks
-from wsol.training.log import read_csv
 from wsol.training.optimizer import make_optimizer
 from wsol.training.signals import StopSignal
 from wsol.training.trainer import train

@@ -13,6 +13,7 @@ from wsol.config_file import load_config
 from wsol.data.dataset import Batch
 from wsol.data.hierarchy import cub_hierarchy
 from wsol.models.localizer import build_localizer
+from wsol.registry import OPTIMIZERS
 from wsol.runs.ranks import Ranks
 from wsol.training.schedules import make_schedule
 from wsol.training.train_step import TrainStep
@@ -50,8 +51,11 @@ def test_a_row_is_what_its_name_says(path: Path) -> None:
     assert config.model.weights == "imagenet"
     assert config.data.name == "cub"
     train = config.train
-    assert (train.epochs, train.batch_size, train.lr, train.momentum) == (100, 32, 0.01, 0.9)
-    assert train.weight_decay == 5e-4
+    assert (train.epochs, train.batch_size, train.lr, train.weight_decay) == (100, 32, 0.01, 5e-4)
+    assert train.optimizer.name == "sgd"
+    takes = OPTIMIZERS.options("sgd")
+    momentum = train.optimizer.options.get("momentum", takes["momentum"].default)
+    assert momentum == 0.9
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(CONFIGS).with_suffix("")))

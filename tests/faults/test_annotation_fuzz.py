@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wsol.data.check import check_dataset
-from wsol.data.cub import FILES, load_cub
-from wsol.data.folder import load_folder
+from wsol.data.faults import Faults
+from wsol.data.sets.cub import FILES, Cub
+from wsol.data.sets.folder import Folder
 from wsol.data.synthetic.paint import make_dataset
 from wsol.errors import DataError
 from wsol.records import Box, DataIndex
@@ -76,7 +77,7 @@ def test_cub_files(painted: Path, fuzzed: Path, name: str, content: bytes, appen
     for other in FILES:  # a failed example must not leave its file to the next
         shutil.copy(painted / other, fuzzed / other)
     (fuzzed / name).write_bytes(original + content if appended else content)
-    result = attempt(lambda: load_cub(fuzzed))
+    result = attempt(lambda: Cub().read(fuzzed, Faults()))
     if isinstance(result, str):
         # What is missing has no line: all rows of a table, or the row of a class in the hierarchy.
         where = r"/\w+\.(txt|csv)(:\d+: |: no rows; |: no row for class )"
@@ -91,7 +92,7 @@ def test_cub_files(painted: Path, fuzzed: Path, name: str, content: bytes, appen
 def test_csv_files(painted: Path, tmp_path: Path, content: bytes, header: str) -> None:
     path = tmp_path / "boxes.csv"
     path.write_bytes(header.encode() + content.replace(b" ", b","))
-    result = attempt(lambda: load_folder(painted / "images", path))
+    result = attempt(lambda: Folder(path).read(painted / "images", Faults()))
     if isinstance(result, str):
         assert re.match(rf"{re.escape(str(path))}(:\d+: |: no images; )", result), result
     else:
@@ -126,7 +127,7 @@ documents = st.fixed_dictionaries(
 def test_coco_files(painted: Path, tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "coco.json"
     path.write_bytes(content)
-    result = attempt(lambda: load_folder(painted / "images", path))
+    result = attempt(lambda: Folder(path).read(painted / "images", Faults()))
     if isinstance(result, str):
         where = r"(:\d+: |: (images|annotations|categories)\[\d+\]: |: no images; |: \S+ has no class)"
         assert re.match(re.escape(str(path)) + where, result), result
@@ -139,4 +140,4 @@ def test_json_that_is_meant_to_break_the_parser(painted: Path, tmp_path: Path, c
     path = tmp_path / "coco.json"
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"coco\.json:1: not"):
-        load_folder(painted / "images", path)
+        Folder(path).read(painted / "images", Faults())

@@ -123,22 +123,38 @@ def flipped(raw: bytes) -> bytes:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda raw: b"",
-        lambda raw: b"this is no archive",
-        lambda raw: gzip.compress(b"nor is this" * 100),
         truncated(0.2),
         truncated(0.6),
         truncated(0.99),
         lambda raw: raw[:-4],  # all of the files, but not all of the check sum
         flipped,
     ],
-    ids=["empty", "text", "packed text", "0.2", "0.6", "0.99", "check sum", "flipped byte"],
+    ids=["0.2", "0.6", "0.99", "check sum", "flipped byte"],
 )
 def test_a_broken_archive_leaves_nothing_behind(place: Path, damage: Callable[[bytes], bytes]) -> None:
     noise = os.urandom(100_000)
     bad = pack(place.parent / "bad.tgz", GOOD, file("CUB/images/a.jpg", noise), file("CUB/classes.txt"))
     bad.write_bytes(damage(bad.read_bytes()))
     with pytest.raises(DataError, match=r"bad\.tgz: not a complete \.tgz archive .*get it again"):
+        prepare(bad, place / "CUB")
+    assert nothing_changed(place)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"this is no archive",
+        b"\xff\xd8\xff\xe0\x00\x10JFIF" + os.urandom(5000),  # as a photograph begins
+        b"PK\x03\x04" + os.urandom(5000),  # as a .zip begins
+        gzip.compress(b"nor is this" * 100),
+    ],
+    ids=["empty", "text", "jpeg", "zip", "packed text"],
+)
+def test_what_is_no_archive_is_not_called_cut_short(place: Path, content: bytes) -> None:
+    bad = place.parent / "bad.tgz"
+    bad.write_bytes(content)
+    with pytest.raises(DataError, match=r"bad\.tgz: not an archive \(.*\.tgz.* is expected"):
         prepare(bad, place / "CUB")
     assert nothing_changed(place)
 

@@ -17,9 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from wsol.data.cub import load_cub
 from wsol.data.dataset import make_eval_loader
+from wsol.data.faults import Faults
 from wsol.data.image import image_size, inspect_image, read_image
+from wsol.data.sets.cub import Cub
 from wsol.data.synthetic.paint import make_dataset
 from wsol.data.transforms import View
 from wsol.errors import DataError
@@ -61,7 +62,7 @@ MALFORMED = [
     ("bounding_boxes.txt", 4, b"4 1 2 nan 4", "'nan' is not a number"),
     ("bounding_boxes.txt", 4, b"4 1 inf 3 4", "'inf' is not a number"),
     ("bounding_boxes.txt", 4, b"4 1 2 1e999 4", "'1e999' is not a number"),
-    ("bounding_boxes.txt", 4, b"4 1e308 2 1e308 4", "box too large to be meant"),
+    ("bounding_boxes.txt", 4, b"4 1e308 2 1e308 4", "box with a corner that is not a finite number"),
     ("bounding_boxes.txt", 4, b"4 1_0 2 3 4", "'1_0' is not a number"),
     ("bounding_boxes.txt", 4, b"4 1,5 2 3 4", "'1,5' is not a number"),
     ("bounding_boxes.txt", 4, b"4 48 2 3 4", "lies outside the image of"),
@@ -85,7 +86,7 @@ def test_malformed_lines(root: Path, file: str, line: int, text: bytes, reason: 
     lines[line - 1] = text
     path.write_bytes(line_end.join(lines))
     with pytest.raises(DataError) as caught:
-        load_cub(root)
+        Cub().read(root, Faults())
     assert str(caught.value).startswith(f"{path}:{line}: ")
     assert reason in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -96,14 +97,14 @@ def test_a_row_that_is_missing(root: Path, file: str) -> None:
     lines = (root / file).read_text().splitlines()
     (root / file).write_text("\n".join(lines[:3] + lines[4:]))
     with pytest.raises(DataError, match=rf"images\.txt:4: image 4 has no row in {file}"):
-        load_cub(root)
+        Cub().read(root, Faults())
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\r\n"])
 def test_an_empty_file(root: Path, content: bytes) -> None:
     (root / "classes.txt").write_bytes(content)
     with pytest.raises(DataError, match=r"classes\.txt: no rows; expected lines 'CLASS_ID NAME'"):
-        load_cub(root)
+        Cub().read(root, Faults())
 
 
 def test_the_same_image_in_train_and_test_is_refused(root: Path) -> None:
@@ -112,7 +113,7 @@ def test_the_same_image_in_train_and_test_is_refused(root: Path) -> None:
     (root / "images.txt").write_text("\n".join(lines))
     reason = r"images\.txt:3: .* is also in line 1, once for training and once for test"
     with pytest.raises(DataError, match=reason):
-        load_cub(root)
+        Cub().read(root, Faults())
 
 
 def attempt(read: Callable[[Path], T], path: Path) -> T | str:
@@ -206,7 +207,7 @@ def test_a_folder_is_no_image(tmp_path: Path) -> None:
 
 
 def test_an_image_that_turns_unreadable_during_evaluation_keeps_its_place(root: Path) -> None:
-    samples = load_cub(root).samples
+    samples = Cub().read(root, Faults()).samples
     before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
     batches = iter(make_eval_loader(samples, View("resize", 32), batch=2))
     first = next(batches)

@@ -9,17 +9,20 @@ from pathlib import Path
 import pytest
 from torch import Tensor
 
+from tests.helpers.configs import tiny_config, write_config
 from wsol.cli import main
 from wsol.models.localizer import Localizer
 from wsol.records import LocalizerOutput
 from wsol.runs.folder import RunFolder
 from wsol.training.train_step import TrainStep
 
-CONFIG = """
-data: {{root: {root}, image_size: 64, resize: 72, workers: 0}}
-model: {{backbone: tiny, weights: none, head: {{name: cam, channels: 8}}}}
-train: {{epochs: 3, batch_size: 8, device: cpu}}
-"""
+
+@pytest.fixture
+def path(birds: Path, tmp_path: Path) -> Path:
+    """A config file."""
+    config = tiny_config(birds, data__val_share=0.0, train__epochs=3, train__lr=0.01)
+    return write_config(tmp_path / "config.yaml", config)
+
 
 Loss = Callable[[Tensor], Tensor]
 BAD_LOSSES: dict[str, Loss] = {
@@ -34,12 +37,11 @@ BAD_LOSSES: dict[str, Loss] = {
 def test_the_step_is_not_taken(
     kind: str,
     birds: Path,
+    path: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text(CONFIG.format(root=birds))
     run = RunFolder(tmp_path / "run")
     assert main(["train", str(path), "--run-dir", str(run.path), "--set=train.epochs=1"]) == 0
     before = run.checkpoints.last.read_bytes()
@@ -81,11 +83,9 @@ def test_the_step_is_not_taken(
 
 
 def test_half_precision_that_never_recovers_ends_the_run(
-    birds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Skipping steps mends a scale that is too large, not a gradient that is infinite at any scale."""
-    path = tmp_path / "config.yaml"
-    path.write_text(CONFIG.format(root=birds))
 
     def loss(self: Localizer, output: LocalizerOutput, labels: Tensor) -> dict[str, Tensor]:
         return {"classification": BAD_LOSSES["infinite gradient"](output.logits.float())}
@@ -97,10 +97,8 @@ def test_half_precision_that_never_recovers_ends_the_run(
 
 
 def test_a_rate_that_is_far_too_large_ends_the_run(
-    birds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text(CONFIG.format(root=birds))
     code = main(["train", str(path), "--run-dir", str(tmp_path / "run"), "--set", "train.lr=1000"])
     assert code == 3
     assert "try a new run with a smaller lr" in capsys.readouterr().err

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from wsol.cli import main
-from wsol.data.check import read_dataset
 from wsol.data.faults import Faults
+from wsol.data.index import read_dataset
 from wsol.data.synthetic.paint import make_dataset
 from wsol.records import DataIndex
 
@@ -20,7 +20,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> DataIndex:
     root = make_dataset(
         tmp_path_factory.mktemp("data") / "birds", species=3, train=2, test=6, size=80, seed=3
     )
-    return read_dataset(root, Faults(), None, None)
+    return read_dataset(root, Faults())
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.configs import tiny_config, write_config
 from wsol.runs.checkpoint import load_checkpoint
 from wsol.runs.folder import RunFolder
 
@@ -56,13 +57,6 @@ def test_the_former_handlers_come_back() -> None:
     assert [signal.getsignal(s) for s in StopSignal.SIGNALS] == before
 
 
-CONFIG = """
-data: {{root: {root}, image_size: 64, resize: 72, workers: {workers}}}
-model: {{backbone: tiny, weights: none, drop: adl, head: {{name: cam, channels: 8}}}}
-train: {{epochs: 100000, batch_size: 8, device: cpu}}
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code", "workers"), [(signal.SIGTERM, 143, 0), (signal.SIGINT, 130, 2)])
 def test_the_whole_command_saves_and_leaves(
@@ -73,8 +67,8 @@ def test_the_whole_command_saves_and_leaves(
     tmp_path: Path,
     wsol: Callable[..., subprocess.Popen[str]],
 ) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text(CONFIG.format(root=birds, workers=workers))
+    config = tiny_config(birds, "adl", data__workers=workers, train__epochs=100_000)
+    path = write_config(tmp_path / "config.yaml", config)
     run = RunFolder(tmp_path / "run")
     process = wsol("train", path, "--run-dir", run.path, start_new_session=True)
     while not run.checkpoints.last.exists():

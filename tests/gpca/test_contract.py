@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gpca import ChannelAttention, available_attentions, build_attention
+from gpca import ChannelAttention, attention_class, available_attentions, build_attention
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("identity", {}),
@@ -33,12 +33,25 @@ def test_every_attention_is_among_the_cases() -> None:
 def attention(request: pytest.FixtureRequest) -> ChannelAttention:
     name, options = request.param
     torch.manual_seed(0)
-    return build_attention(name, CHANNELS, **options)
+    built = build_attention(name, CHANNELS, **options)
+    assert isinstance(built, ChannelAttention)
+    return built
 
 
 def maps(batch: int = 3, height: int = 6, width: int = 5, dtype: torch.dtype = torch.float32) -> Tensor:
     generator = torch.Generator().manual_seed(1)
     return torch.randn(batch, CHANNELS, height, width, generator=generator).to(dtype)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_takes_the_keywords_of_torch_layers(name: str, options: dict[str, Any]) -> None:
+    """timm calls an attention with `device` and `dtype`."""
+    for built in (
+        attention_class(name)(CHANNELS, **options, device="meta", dtype=torch.float64),
+        build_attention(name, CHANNELS, device="meta", dtype=torch.float64, **options),
+    ):
+        tensors = [*built.parameters(), *built.buffers()]
+        assert all(t.device.type == "meta" and t.dtype == torch.float64 for t in tensors)
 
 
 @pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from wsol.data.hierarchy import Hierarchy
-from wsol.models.backbone import Feature
-from wsol.models.danet import DANet
+from wsol.models.backbone import Feature, Outline
+from wsol.models.heads.danet import DANet
 from wsol.records import LocalizerOutput
 
 TREE = Hierarchy.from_table(
@@ -33,8 +33,13 @@ K = 4
 
 def make_head(fuse: Literal["ancestors", "ranked"] = "ancestors") -> DANet:
     torch.manual_seed(0)
-    head = DANet(FEATURES, 5, TREE, lambda _: nn.Identity(), maps_per_class=K, fuse=fuse, channels=8)
+    outline = Outline({f.name: f for f in FEATURES}, FEATURES, {}, 0.9)
+    head = DANet(outline, 5, TREE, lambda _: nn.Identity(), maps_per_class=K, fuse=fuse, channels=8)
     return head.double()
+
+
+def no_tail(stage: str, x: Tensor, *, taps: bool = True, detached: bool = False) -> Tensor:
+    raise AssertionError("DANet runs no stage twice")
 
 
 def run(head: DANet) -> LocalizerOutput:
@@ -44,7 +49,7 @@ def run(head: DANet) -> LocalizerOutput:
         f.name: torch.randn(3, *size, generator=generator, dtype=torch.float64)
         for f, size in zip(FEATURES, sizes, strict=True)
     }
-    output: LocalizerOutput = head(features)
+    output: LocalizerOutput = head(features, None, no_tail)
     return output
 
 
@@ -108,6 +113,20 @@ def test_losses(monkeypatch: pytest.MonkeyPatch) -> None:
         total += abs(sum(cosines))
     pairs = len(picks) * (len(picks) - 1) // 2
     assert losses["divergence"].item() == pytest.approx(0.01 * total / (3 * pairs), rel=1e-9)
+
+
+def test_losses_of_mixed_labels_are_weighted_means() -> None:
+    head = make_head()
+    output = run(head)
+    pairs = [(0.3, torch.tensor([4, 0, 2])), (0.7, torch.tensor([1, 3, 3]))]
+    head.seed(1)
+    mixed = head.loss(output, pairs)
+    parts = []
+    for _, labels in pairs:
+        head.seed(1)  # the same maps are compared for both
+        parts.append(head.loss(output, labels))
+    for name, value in mixed.items():
+        assert value.item() == pytest.approx(0.3 * parts[0][name].item() + 0.7 * parts[1][name].item())
 
 
 def fused_reference(raw: dict[str, np.ndarray], image: int, chosen: dict[str, int]) -> np.ndarray:

@@ -49,7 +49,7 @@ def analyze(runs: Runs, *, classes: Sequence[str] | None = None, out: Path | str
         out: folder for the files, for one run only; by default `analysis` in each run folder.
 
     >>> import wsol
-    >>> print(wsol.analyze("runs/demo"))  # doctest: +ELLIPSIS
-    method  backbone  runs...
+    >>> wsol.analyze("runs/demo").rows[0].method
+    'CAM-GPCA'
     """
     return analyze_runs(as_runs(runs), classes, None if out is None else Path(out))

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from wsol.config import Config, Data
-from wsol.data.check import read_dataset
 from wsol.data.faults import Faults
 from wsol.data.index import open_dataset as open_configured
+from wsol.data.index import read_dataset
 from wsol.records import DataIndex
 
 

@@ -12,7 +12,7 @@ from tqdm import tqdm
 from wsol.class_names import display_name
 from wsol.data.photos import batch_photos, list_photos, read_photos
 from wsol.data.transforms import View
-from wsol.errors import ConfigError
+from wsol.errors import ConfigError, RunFolderError
 from wsol.localization.finder import Finder
 from wsol.localization.localized import Finding, Localization
 from wsol.models.export import SUFFIXES, ModelCard
@@ -112,30 +112,36 @@ def localize(
     finder = run if isinstance(run, Finder) else load(run, threshold, device)
     if class_name is not None:
         finder.find_class(class_name)  # an unknown name ends here, before anything is written
-    done: dict[str, tuple[tuple[int, int], Sequence[Finding]]] = {}
-    journal = None
-    if out is not None:
-        settings = {
-            "run": "" if isinstance(run, Finder) else str(run.path if isinstance(run, Run) else run),
-            "protocol": finder.protocol,
-            "threshold": finder.threshold,
-            "topk": topk,
-            "class": class_name,
+    if out is None:
+        found = {
+            name: (one.size, one.found)
+            for name, one in _find_all(finder, listed, topk, class_name, unreadable, len(listed))
         }
-        journal = BoxJournal.open(Path(out), settings, overwrite)
-        done = {name: found for name, found in journal.done().items() if name in listed}
-    left = {name: path for name, path in listed.items() if name not in done}
-    for name, one in _find_all(finder, left, topk, class_name, unreadable, len(listed)):
-        if journal is not None:
-            path = overlay_path(journal.folder, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as draft:
-                one.overlay().save(draft, "PNG")
+        return LocalizedPhotos(found, unreadable, finder.protocol, finder.threshold)
+    settings = {
+        "run": "" if isinstance(run, Finder) else str(run.path if isinstance(run, Run) else run),
+        "protocol": finder.protocol,
+        "threshold": finder.threshold,
+        "topk": topk,
+        "class": class_name,
+    }
+    with BoxJournal(Path(out), settings, overwrite) as journal:
+        left = {name: path for name, path in listed.items() if name not in journal.done()}
+        for name, one in _find_all(finder, left, topk, class_name, unreadable, len(listed)):
+            try:
+                _save_overlay(one, overlay_path(journal.folder, name))
+            except RunFolderError as error:  # this photo's alone: the others are done all the same
+                unreadable[name] = str(error)
             journal.add(name, one.size, one.found)
-        done[name] = (one.size, one.found)
-    in_order = {name: done[name] for name in listed if name in done}
-    files = () if journal is None else journal.finish(in_order, finder.classes, unreadable)
+        done = journal.done()
+        in_order = {name: done[name] for name in listed if name in done}
+        files = journal.finish(in_order, finder.classes, unreadable)
     return LocalizedPhotos(in_order, unreadable, finder.protocol, finder.threshold, tuple(files))
+
+
+def _save_overlay(one: Localization, path: Path) -> None:
+    with replacing(path, parents=True) as draft:
+        one.overlay().save(draft, "PNG")
 
 
 def _find_all(

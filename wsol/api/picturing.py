@@ -11,7 +11,8 @@ from PIL import Image
 from wsol.api.comparing import Runs, as_runs
 from wsol.drawing.grid import draw_grid, in_rows
 from wsol.errors import ConfigError, DataError, RunFolderError
-from wsol.runs.files import claim_folder, replacing, write_text
+from wsol.runs.files import replacing, write_text
+from wsol.views.output_folder import claim_folder
 from wsol.views.page import render
 from wsol.views.picked import draw_picked
 from wsol.views.report import build_page

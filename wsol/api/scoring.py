@@ -8,8 +8,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from wsol.data.check import read_dataset
 from wsol.data.faults import Faults
+from wsol.data.index import read_dataset
 from wsol.data.transforms import View
 from wsol.errors import ConfigError, DataError
 from wsol.scoring.blocks import choose_workers

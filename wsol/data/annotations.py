@@ -5,9 +5,11 @@ CSV: a header and then one row for each box, so that an image with two boxes has
     image,label,split,x0,y0,x1,y1
     robins/a.jpg,robin,train,12,30,200,180
 
-Only `image` is needed, the other columns may be left out and their cells left empty; the four of the box go
-together. COCO: `images`, `annotations` and `categories` with `bbox` as [x, y, width, height]; an image may
-carry a `split`, which the format itself does not know. Boxes marked `iscrowd` are left out.
+Only `image` is needed. The other columns may be left out and their cells left empty, but the four of the box
+only together.
+
+COCO: `images`, `annotations` and `categories` with `bbox` as [x, y, width, height]. An image may carry a
+`split`, which the format itself does not know. Boxes marked `iscrowd` are left out.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from wsol.data.faults import Faults
+from wsol.data.regular_file import require_regular
 from wsol.data.textfile import box_from_corner, checked_box, clipped, number, numbered_lines, relative_path
 from wsol.errors import DataError
 from wsol.records import SPLITS, Box
@@ -29,7 +32,7 @@ COLUMNS = ("image", "label", "split", "x0", "y0", "x1", "y1")
 
 @dataclass
 class Listed:
-    """One image as a file lists it. `line` is where, None in a COCO file."""
+    """One image as a file lists it. `line` is the line of its first row, None in a COCO file."""
 
     line: int | None
     label: str | None = None
@@ -60,7 +63,7 @@ def _read_csv(path: Path, faults: Faults) -> dict[str, Listed]:
         try:
             name = relative_path(cells["image"])
             image = listed.setdefault(name, Listed(line))
-            image.agree(_text(cells.get("label", "")), _split(cells.get("split", "")))
+            image.agree(_label(cells.get("label", "")) or None, _split(cells.get("split", "")))
             corners = [cells.get(c, "") for c in COLUMNS[3:]]
             if any(corners):
                 image.boxes.append((line, checked_box(*map(number, corners))))
@@ -91,7 +94,7 @@ def _csv_rows(path: Path, faults: Faults) -> Iterator[tuple[int, Mapping[str, st
 
 
 def _header(cells: Sequence[str], path: Path, line: int) -> list[str]:
-    """The columns, or an error that ends the reading: without them no row means anything."""
+    """The columns, or an error that ends the reading: no row can be understood without them."""
     header = [c.lower() for c in cells]
     strange = [c for c in header if c not in COLUMNS]
     given = [c for c in COLUMNS[3:] if c in header]
@@ -105,7 +108,8 @@ def _read_coco(path: Path, faults: Faults) -> dict[str, Listed]:
     document = _read_json(path)
     names: dict[Any, str] = {}
     listed: dict[str, Listed] = {}
-    categories: dict[Any, str] = {}
+    categories: dict[int, str] = {}
+    first_category: dict[str, int] = {}  # by name
 
     def each(part: str, take: Callable[[Mapping[str, Any]], None]) -> None:
         entries = document.get(part)
@@ -120,7 +124,12 @@ def _read_coco(path: Path, faults: Faults) -> dict[str, Listed]:
                 faults.report(path, None, f"{part}[{i}]: {error}")
 
     def take_category(entry: Mapping[str, Any]) -> None:
-        categories[_new_id(entry, categories)] = _text(_string(entry, "name")) or f"category {entry['id']}"
+        category, name = _new_id(entry, categories), _label(_string(entry, "name"))
+        first = first_category.setdefault(name, category)
+        if first != category:
+            remark = f"categories {first} and {category} are both called {name!r}: they become one class"
+            faults.note(path, None, remark)
+        categories[category] = name
 
     def take_image(entry: Mapping[str, Any]) -> None:
         image_id, name = _new_id(entry, names), relative_path(_string(entry, "file_name"))
@@ -150,7 +159,10 @@ def _read_coco(path: Path, faults: Faults) -> dict[str, Listed]:
 
 def _read_json(path: Path) -> Mapping[str, Any]:
     try:
+        require_regular(path)
         document = json.loads(path.read_bytes().decode("utf-8-sig"))
+    except DataError as error:
+        raise DataError.at(path, None, str(error)) from None
     except OSError as error:
         raise DataError.at(path, None, f"cannot be read: {error.strerror}") from None
     except json.JSONDecodeError as error:
@@ -165,11 +177,10 @@ def _read_json(path: Path) -> Mapping[str, Any]:
     return document
 
 
-def _text(text: str) -> str | None:
-    """A label; None for an empty cell."""
+def _label(text: str) -> str:
     if not text.isprintable():
         raise ValueError(f"label {clipped(text)} holds unprintable characters")
-    return text or None
+    return text
 
 
 def _split(text: str) -> str | None:

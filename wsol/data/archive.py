@@ -1,8 +1,8 @@
 """Unpacking the published archive of CUB-200-2011, or one made like it, without trusting it.
 
 Nothing is written outside the target, whatever the archive says: paths that lead out, links and devices are
-refused, and so is an archive that unpacks to far more than it should. The target appears complete or not at
-all, so that the command can simply be run again.
+refused, and so is an archive that unpacks to far more than a data set of images would. The target appears
+complete or not at all, so that the command can simply be run again.
 """
 
 from __future__ import annotations
@@ -29,8 +29,12 @@ MOST_BYTES = 64 * 2**30
 _GZIP = b"\x1f\x8b"
 
 
+class _NotAnArchive(Exception):
+    """The first bytes are not those of an archive."""
+
+
 class _Bounded(io.RawIOBase):
-    """What is read of an unpacked archive, up to a limit. Headers count too: no member can hide its size."""
+    """A stream that can be read up to a limit. It counts the headers too, so no member can hide its size."""
 
     def __init__(self, source: BinaryIO, limit: int) -> None:
         self._source, self._left = source, limit
@@ -46,13 +50,20 @@ class _Bounded(io.RawIOBase):
         return data
 
 
+def is_prepared(out: Path) -> bool:
+    """Whether the folder is a data set in CUB layout already."""
+    return (out / "images.txt").is_file()
+
+
 def prepare(archive: Path, out: Path) -> Path:
     """Unpack a data set in CUB layout into the new folder `out` and return it.
 
     Where `out` is already such a data set it is left as it is: running it twice does no harm.
     """
     archive, out = Path(archive), Path(out)
-    if (out / "images.txt").is_file():
+    if not out.name:  # '.', which has to be called something while the archive is unpacked beside it
+        out = out.resolve()
+    if is_prepared(out):
         return out
     if not archive.is_file():
         raise DataError(f"{archive}: no such archive; CUB_200_2011.tgz is published by Caltech")
@@ -70,7 +81,7 @@ def prepare(archive: Path, out: Path) -> Path:
         if out.is_dir():
             out.rmdir()
         found.rename(out)
-    except OSError as error:  # the disk is full, or not ours to write
+    except OSError as error:  # the disk is full, or the folder may not be written
         raise DataError(f"{archive}: cannot be unpacked to {out}: {error.strerror or error}") from None
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -88,12 +99,16 @@ def _unpack(archive: Path, target: Path) -> None:
                 packed_file = cast(BinaryIO, watched)
                 source = cast(BinaryIO, gzip.GzipFile(fileobj=packed_file)) if zipped else packed_file
                 stream = _Bounded(source, limit)
-                with tarfile.open(fileobj=stream, mode="r|") as tar:
+                with _open_tar(stream) as tar:
                     for member in tar:
                         _refuse_unsafe(member)
                         tar.extract(member, target, filter="data")
                 while stream.read(2**20):  # to the end, where gzip keeps its check sum
                     pass
+    except _NotAnArchive as error:
+        raise DataError(
+            f"{archive}: not an archive ({error}); a .tgz, .tar.gz or .tar file is expected"
+        ) from None
     except DataError as error:
         raise DataError(f"{archive}: refused: {error}") from None
     except tarfile.FilterError as error:
@@ -102,6 +117,15 @@ def _unpack(archive: Path, target: Path) -> None:
         raise DataError(
             f"{archive}: not a complete .tgz archive ({error}); it may have been cut short: get it again"
         ) from None
+
+
+def _open_tar(stream: io.RawIOBase) -> tarfile.TarFile:
+    """The archive in a stream. Raises _NotAnArchive where it does not begin as one; an archive that was cut
+    short is noticed later."""
+    try:
+        return tarfile.open(fileobj=cast(BinaryIO, stream), mode="r|")
+    except tarfile.ReadError as error:
+        raise _NotAnArchive(str(error)) from None
 
 
 def _refuse_unsafe(member: tarfile.TarInfo) -> None:

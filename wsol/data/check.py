@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any
 
 from tqdm import tqdm
 
-from wsol.data.cub import read_cub
 from wsol.data.faults import Faults
-from wsol.data.folder import read_folder
-from wsol.data.image import ImageFacts, in_threads, inspect_image, read_segmentation
+from wsol.data.image import ImageFacts
+from wsol.data.image_cache import ImageCache
+from wsol.data.index import read_dataset
+from wsol.data.walk import walk
 from wsol.errors import DataError
 from wsol.records import DataIndex, Sample
-
-Kind: TypeAlias = Literal["cub", "folder"]
 
 
 @dataclass(frozen=True)
@@ -35,56 +33,36 @@ class CheckReport:
         return f"{len(self.index.samples):,} images, {len(self.index.classes):,} classes, {faults}"
 
 
-def detect_kind(root: Path) -> Kind:
-    """`cub` where the folder, or one in it, holds an images.txt, or is not there at all; else `folder`."""
-    root = Path(root)
-    if not root.is_dir() or (root / "images.txt").is_file():
-        return "cub"
-    return "cub" if any((child / "images.txt").is_file() for child in root.iterdir()) else "folder"
+def check_dataset(root: Path, kind: str | None = None, **options: Any) -> CheckReport:
+    """Read every annotation and every file once, and list what is wrong or strange.
 
-
-def read_dataset(root: Path, faults: Faults, kind: Kind | None, annotations: Path | None) -> DataIndex:
-    """The index of a data set whose kind may be left open."""
-    if annotations is None and (kind or detect_kind(root)) == "cub":
-        return read_cub(root, faults)
-    return read_folder(root, faults, annotations)
-
-
-def check_dataset(root: Path, kind: Kind | None = None, annotations: Path | None = None) -> CheckReport:
-    """Read every annotation and every file once, and list what is wrong or strange."""
+    kind, options: as `wsol.data.index.read_dataset` takes them.
+    """
     faults = Faults(collect=True)
-    index = read_dataset(root, faults, kind, annotations)
-    facts = _inspect(index.samples, faults)
+    index = read_dataset(root, faults, kind, **options)
+    facts = _inspect(index, faults)
     _find_copies(facts, faults)
+    _count_segmentations(index, faults)
     _find_strays(index, faults)
     _find_empty_classes(index, faults)
     return CheckReport(index, tuple(faults.found), tuple(faults.notes))
 
 
-def _inspect(samples: Sequence[Sample], faults: Faults) -> dict[Sample, ImageFacts]:
-    """Decode every image and mask, and return what is known of those that can be read."""
-
-    def look(sample: Sample) -> ImageFacts | DataError:
-        try:
-            facts = inspect_image(sample.path)
-            if sample.segmentation_path is not None:
-                height, width = read_segmentation(sample.segmentation_path).shape
-                if (width, height) != facts.size:
-                    reason = f"mask of {width} x {height} for an image of {facts.size[0]} x {facts.size[1]}"
-                    return DataError.at(sample.segmentation_path, None, reason)
-            return facts
-        except DataError as error:
-            return error
-
+def _inspect(index: DataIndex, faults: Faults) -> dict[Sample, ImageFacts]:
+    """Decode every image and segmentation, and return what is known of the images that can be read."""
+    images = {s.path: s for s in index.samples}
+    paths = [*images, *(s.segmentation_path for s in index.samples if s.segmentation_path)]
+    found = ImageCache(index.root).inspect(paths, afresh=True)
     known = {}
-    found = tqdm(in_threads(look, samples), "reading images", len(samples), unit="img", disable=None)
-    for sample, result in zip(samples, found, strict=True):
+    for path, result in zip(
+        paths, tqdm(found, "reading images", len(paths), unit="img", disable=None), strict=True
+    ):
         if isinstance(result, DataError):
             faults.add(result)
-            continue
-        known[sample] = result
-        if result.oddities:
-            faults.note(sample.path, None, f"{', '.join(result.oddities)}; converted when it is read")
+        elif path in images:
+            known[images[path]] = result
+            if result.oddities:
+                faults.note(path, None, f"{', '.join(result.oddities)}; converted when it is read")
     return known
 
 
@@ -102,13 +80,25 @@ def _find_copies(facts: dict[Sample, ImageFacts], faults: Faults) -> None:
         twins.append(sample)
 
 
+def _count_segmentations(index: DataIndex, faults: Faults) -> None:
+    """Where some images have a segmentation and others lack one, pixel scores are of the former alone."""
+    lacking = [s for s in index.samples if s.segmentation_path is None]
+    if lacking and len(lacking) < len(index.samples):
+        count = f"{len(lacking):,} of {len(index.samples):,} images have no segmentation"
+        faults.note(index.root, None, f"{count}, the first is {lacking[0].name}")
+
+
 def _find_strays(index: DataIndex, faults: Faults) -> None:
-    """Files among the images that the data set does not list."""
-    folder = index.root / "images" if index.name == "cub" else index.root
+    """Files among the images that the data set does not list, and folders that cannot be read."""
+    found = walk(index.images_dir or index.root)
     listed = {s.path for s in index.samples}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path not in listed and not path.name.startswith("."):
-            faults.note(path, None, "in no list, so not part of the data set")
+    for name in found.files:
+        if found.root / name not in listed:
+            faults.note(found.root / name, None, "in no list, so not part of the data set")
+    for path, reason in found.unreadable.items():
+        fault = DataError.at(path, None, reason)
+        if str(fault) not in faults.found:
+            faults.add(fault)
 
 
 def _find_empty_classes(index: DataIndex, faults: Faults) -> None:

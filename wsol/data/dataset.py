@@ -1,7 +1,7 @@
 """Samples as batches of tensors: the torch side of the data room.
 
-Keys are (epoch, index) pairs that the sampler yields, because workers that live through all epochs do not see
-a new epoch number by other ways. Images stay uint8 until they are on the model's device.
+Keys are (epoch, index) pairs that the sampler yields, because workers that live through all epochs have no
+other way to learn a new epoch number. Images stay uint8 until they are on the model's device.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class EpochSampler(Sampler[list[Key]]):
 
 
 class EvalSampler(Sampler[list[Key]]):
-    """All samples once, in order. Ranks take whole batches in turn, so that nothing is padded and every batch
-    has the same company, and thus the same rounding, with any number of ranks."""
+    """All samples once, in order. Ranks take whole batches in turn: nothing is padded, and a batch holds the
+    same images with any number of ranks, so that rounding is the same too."""
 
     def __init__(self, num: int, batch: int, rank: int = 0, world: int = 1) -> None:
         self.num, self.batch = num, batch
@@ -177,7 +177,7 @@ def make_train_loader(
     workers: int = 0,
 ) -> TrainLoader:
     """Augmented training batches. Call `sampler.set_epoch` before each epoch."""
-    from wsol.data.augment import ResizeCropFlip  # slow to import, and evaluation needs none of it
+    from wsol.data.augment import ResizeCropFlip  # slow to import, and not needed for evaluation
 
     load = partial(load_training, augment=ResizeCropFlip(resize, side, seed), at_least=resize)
     return TrainLoader(ImageDataset(samples, side, load), batch_sampler=sampler, **_settings(workers))
@@ -208,4 +208,4 @@ def _settings(workers: int) -> dict[str, Any]:
 
 def _start_worker(worker: int) -> None:
     cv2.setNumThreads(0)  # workers are the parallelism
-    os.setpgrp()  # Ctrl-C and torchrun signal the whole group: only the main process is to hear, save and end
+    os.setpgrp()  # Ctrl-C and torchrun signal the whole group, and only the main process should save and end

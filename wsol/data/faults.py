@@ -11,7 +11,7 @@ class Faults:
     """Where readers report what they find.
 
     By default a fault raises DataError, `file:line: reason`. With `collect` it is kept in `found` and the
-    reader goes on with what it can still make sense of. Notes are things worth knowing that stop nobody.
+    reader goes on with what it can still use. Notes are worth knowing but do not stop anything.
     """
 
     def __init__(self, collect: bool = False) -> None:

@@ -1,16 +1,17 @@
-"""The one decoder. Every image of the toolkit is read here, so every image is read alike.
+"""The one decoder. Every picture of the toolkit becomes an array here, so a path, a Pillow image and an array
+of the same picture give the same pixels.
 
-The policy, whatever the file:
+The rules, whatever the picture is:
 
 - The result is RGB, uint8, of shape (height, width, 3).
 - EXIF rotation is applied: the image is upright, as every viewer shows it, and boxes refer to the upright
-  image. (No image of CUB-200-2011 is rotated by EXIF, so its boxes need no care.)
+  image. (No image of CUB-200-2011 is rotated by EXIF.)
 - Grey becomes three equal channels, CMYK is converted, a palette is looked up.
 - 16 bits become 8 by keeping the high byte, for grey and colour alike; nothing is clipped. Floating point and
-  32-bit pixels have no agreed white and are refused.
+  32-bit pixels are refused: it is not defined which value is white.
 - Transparency is laid on white. Of an animation or a multi-page file the first frame counts.
-- A file that is missing, empty, cut short, damaged, not an image or unreasonably large raises DataError with
-  its path and the cause. Nothing is repaired, guessed or substituted.
+- A file that is missing, empty, cut short, damaged, not an image, not a regular file or too large raises
+  DataError with its path and the cause. Nothing is repaired, guessed or substituted.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import (
     Image,
     TiffImagePlugin,  # noqa: F401  imported to make the format known to Pillow, as the next
@@ -32,7 +34,10 @@ from PIL import (
 )
 
 from wsol.cores import usable_cores
+from wsol.data.regular_file import require_regular
 from wsol.errors import DataError
+
+Photo: TypeAlias = Path | str | Image.Image | NDArray[np.uint8] | NDArray[np.uint16]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -40,6 +45,7 @@ R = TypeVar("R")
 # Only raster formats: a file called bird.jpg must not start an interpreter for PostScript.
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
+LARGEST_FILE = 2 * 2**30  # bytes; more than 16-bit RGB of as many pixels as Pillow decodes
 
 _ORIENTATION = 0x0112
 _UPRIGHT = {
@@ -54,14 +60,41 @@ _UPRIGHT = {
 _SWAPS_SIDES = (5, 6, 7, 8)
 
 
-def read_image(path: Path | str, at_least: int | None = None) -> np.ndarray:
-    """The image as (height, width, 3) uint8 RGB, by the policy above.
+class _Unsupported(ValueError):
+    """Pixels that are intact, but of a kind that the rules above refuse."""
+
+
+def to_rgb(photo: Photo) -> NDArray[np.uint8]:
+    """A picture as (H, W, 3) uint8 RGB by the rules above.
+
+    photo: a path; a Pillow image; or an array of uint8 or uint16 and of shape (H, W) for grey, (H, W, 3) for
+    RGB or (H, W, 4) for RGB with alpha. An array that is uint8 RGB already is returned as it is.
+
+    Raises DataError where the picture cannot be read, TypeError where it is none of these.
+
+    >>> to_rgb(np.full((1, 2), 0x7FFF, np.uint16)).tolist()
+    [[[127, 127, 127], [127, 127, 127]]]
+    """
+    if isinstance(photo, (str, Path)):
+        return read_image(photo)
+    if isinstance(photo, Image.Image):
+        try:
+            return np.array(_decode(photo))
+        except Exception as error:  # of a file that is read only now, or of a mode without a conversion
+            name = getattr(photo, "filename", "") or f"Pillow image of mode {photo.mode}"
+            raise DataError.at(name, None, _cause(name, error)) from None
+    return _array_to_rgb(photo)
+
+
+def read_image(path: Path | str, at_least: int | None = None) -> NDArray[np.uint8]:
+    """The image in a file as (height, width, 3) uint8 RGB, by the rules above.
 
     at_least: the caller will shrink the image to about this side, so a JPEG may be decoded at 1/2, 1/4 or 1/8
     of its size as long as no side falls below. Many times faster for photographs; for training only, since
     the pixels are not those of a full decode.
     """
     try:
+        require_regular(path, LARGEST_FILE)
         with Image.open(path, formats=FORMATS) as image:
             if at_least is not None:
                 image.draft(None, (at_least, at_least))
@@ -70,16 +103,19 @@ def read_image(path: Path | str, at_least: int | None = None) -> np.ndarray:
         raise DataError.at(path, None, _cause(path, error)) from None
 
 
-def read_segmentation(path: Path | str) -> np.ndarray:
-    """A segmentation mask as (height, width) uint8, 0 for background: the brightest channel of the image."""
+def read_segmentation(path: Path | str) -> NDArray[np.uint8]:
+    """A segmentation as (height, width) uint8, 0 for background: the brightest channel of the image."""
     red, green, blue = np.moveaxis(read_image(path), 2, 0)
     return np.maximum(np.maximum(red, green), blue)
 
 
+ODDITIES = ("grey", "CMYK", "palette", "16-bit", "transparent", "several frames", "rotated by EXIF")
+
+
 @dataclass(frozen=True)
 class ImageFacts:
-    """What a check wants to know of a file. `size` is (width, height), `digest` is of the file's bytes, and
-    `oddities` are what the decoder had to convert: () for a plain 8-bit RGB image."""
+    """What a full decode tells of a file. `size` is (width, height) of the upright image, `digest` is of the
+    file's bytes, and `oddities` (among ODDITIES) are what had to be converted: () for plain 8-bit RGB."""
 
     size: tuple[int, int]
     digest: bytes
@@ -89,6 +125,7 @@ class ImageFacts:
 def inspect_image(path: Path | str) -> ImageFacts:
     """Read a file once and decode it in full. Raises as `read_image` does."""
     try:
+        require_regular(path, LARGEST_FILE)
         content = Path(path).read_bytes()
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             odd = _oddities(image)
@@ -100,6 +137,7 @@ def inspect_image(path: Path | str) -> ImageFacts:
 def image_size(path: Path | str) -> tuple[int, int]:
     """(width, height) of the upright image, from the file's header alone."""
     try:
+        require_regular(path, LARGEST_FILE)
         with Image.open(path, formats=FORMATS) as image:
             width, height = image.size
             return (height, width) if _orientation(image) in _SWAPS_SIDES else (width, height)
@@ -120,7 +158,7 @@ def image_sizes(paths: Iterable[Path]) -> list[tuple[int, int] | None]:
 
 
 def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """`work` on every item, in order. Decoding and reading release the interpreter lock, so threads do."""
+    """`work` on every item, in order, in threads: decoding and reading release the interpreter lock."""
     with ThreadPoolExecutor(max_workers=min(16, 2 * usable_cores())) as pool:
         yield from pool.map(work, items)
 
@@ -167,7 +205,9 @@ def _to_rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):
         return _from_16_bits(image)
     if image.mode == "F":
-        raise ValueError("floating point pixels; save it with 8 or 16 bits")
+        raise _Unsupported("floating point pixels; save it with 8 or 16 bits")
+    if image.mode == "La":  # premultiplied grey, for which Pillow has this one conversion
+        image = image.convert("LA")
     if _has_alpha(image):
         rgba = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
@@ -177,12 +217,28 @@ def _to_rgb(image: Image.Image) -> Image.Image:
 def _from_16_bits(image: Image.Image) -> Image.Image:
     values = np.asarray(image)
     if values.dtype.itemsize > 2 and (values.min() < 0 or values.max() > 0xFFFF):
-        raise ValueError("32-bit pixels; save it with 8 or 16 bits")
+        raise _Unsupported("32-bit pixels; save it with 8 or 16 bits")
     return Image.fromarray((values.astype(np.uint16) >> 8).astype(np.uint8)).convert("RGB")
+
+
+def _array_to_rgb(photo: Any) -> NDArray[np.uint8]:
+    array = np.asarray(photo)
+    grey, colour = array.ndim == 2, array.ndim == 3 and array.shape[2] in (3, 4)
+    if array.dtype not in (np.uint8, np.uint16) or not (grey or colour) or 0 in array.shape:
+        given = f"{array.dtype} {array.shape}" if isinstance(photo, np.ndarray) else type(photo).__name__
+        raise TypeError(
+            "expected a path, a Pillow image, or an array of uint8 or uint16 and of shape (H, W), (H, W, 3) "
+            f"or (H, W, 4); got {given}"
+        )
+    if array.dtype == np.uint16:
+        array = (array >> 8).astype(np.uint8)
+    return array if array.shape[2:] == (3,) else np.array(_to_rgb(Image.fromarray(array)))
 
 
 def _cause(path: Path | str, error: Exception) -> str:
     """Why the image could not be read, in words for a user."""
+    if isinstance(error, (DataError, _Unsupported)):
+        return str(error)
     if isinstance(error, FileNotFoundError):
         return "no such image file"
     if isinstance(error, IsADirectoryError):

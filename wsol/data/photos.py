@@ -12,33 +12,34 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from wsol.data.image import SUFFIXES, image_sizes, in_threads, read_image
+from wsol.data.walk import walk
 from wsol.errors import DataError
 
 BATCH, MEGAPIXELS = 16, 100
 
 
-def list_photos(arguments: Sequence[Path]) -> dict[str, Path]:
-    """The files that the arguments mean, by the name under which results are written.
+def list_photos(arguments: Sequence[Path]) -> tuple[dict[str, Path], dict[str, str]]:
+    """The files that the arguments mean, by the name under which results are written; and the folders and
+    links that cannot be read, with the reason.
 
-    A file is itself; a folder is every picture below it, in the order of their names, hidden ones left out.
-    A name that is taken gets a number.
+    A file is itself. A folder is every picture below it, in the order of their names; hidden ones are left
+    out, links are followed. A name that is taken gets a number.
     """
     photos: dict[str, Path] = {}
+    unreadable: dict[str, str] = {}
     for argument in arguments:
-        if argument.is_dir():
-            below = [
-                p
-                for p in sorted(argument.rglob("*"))
-                if p.suffix.lower() in SUFFIXES and p.is_file() and not _hidden(p.relative_to(argument))
-            ]
-            if not below:
-                raise DataError(f"{argument}: no pictures in this folder ({', '.join(sorted(SUFFIXES))})")
-            named = [(p.relative_to(argument).as_posix(), p) for p in below]
-        else:
-            named = [(argument.name, argument)]
-        for name, path in named:
-            photos[_free(name, photos)] = path
-    return photos
+        if not argument.is_dir():
+            photos[_free(argument.name, photos)] = argument
+            continue
+        found = walk(argument)
+        below = sorted(argument / name for name in found.images)
+        if not below and not found.unreadable:
+            raise DataError(f"{argument}: no pictures in this folder ({', '.join(sorted(SUFFIXES))})")
+        for path in below:
+            photos[_free(path.relative_to(argument).as_posix(), photos)] = path
+        for path, reason in found.unreadable.items():
+            unreadable[str(path)] = str(DataError.at(path, None, reason))
+    return photos, unreadable
 
 
 @contextlib.contextmanager
@@ -88,10 +89,6 @@ def read_photos(photos: Mapping[str, Path]) -> tuple[dict[str, NDArray[np.uint8]
         else:
             images[name] = result
     return images, errors
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _free(name: str, taken: Mapping[str, Path]) -> str:

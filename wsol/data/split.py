@@ -20,4 +20,4 @@ def choose_share(names: Iterable[str], share: float, seed: int) -> frozenset[str
 
 
 def _rank(name: str, seed: int) -> bytes:
-    return hashlib.sha256(f"{seed}:{name}".encode()).digest()
+    return hashlib.sha256(f"{seed}:{name}".encode("utf-8", "surrogateescape")).digest()

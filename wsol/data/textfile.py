@@ -1,5 +1,5 @@
-"""Annotation files as numbered lines, and the few kinds of cells they hold. Strict: what is not plainly right
-raises ValueError with the reason, to which the caller adds file and line."""
+"""Annotation files as numbered lines, and the few kinds of cells they hold. Strict: a cell that is not as it
+should be raises ValueError with the reason, to which the caller adds file and line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from pathlib import Path, PurePosixPath
 
 from wsol.data.faults import Faults
+from wsol.data.regular_file import require_regular
 from wsol.errors import DataError
 from wsol.records import Box
 
@@ -19,7 +20,10 @@ def numbered_lines(path: Path, faults: Faults) -> list[tuple[int, str]]:
     """(line number, text) of every line of a UTF-8 file, blank ones too. LF and CRLF endings and a byte order
     mark are accepted."""
     try:
+        require_regular(path)
         raw = path.read_bytes()
+    except DataError as error:
+        raise DataError.at(path, None, str(error)) from None
     except OSError as error:
         raise DataError.at(path, None, f"cannot be read: {error.strerror}") from None
     lines = []
@@ -55,7 +59,7 @@ def box_from_corner(x: float, y: float, width: float, height: float) -> Box:
 
 def checked_box(x0: float, y0: float, x1: float, y1: float) -> Box:
     if not all(map(math.isfinite, (x0, y0, x1, y1))):
-        raise ValueError("box too large to be meant")
+        raise ValueError("box with a corner that is not a finite number")
     if not (x1 > x0 and y1 > y0):
         raise ValueError(f"box ({x0:g}, {y0:g}, {x1:g}, {y1:g}) is empty: x1 > x0 and y1 > y0 are needed")
     return Box(x0, y0, x1, y1)

@@ -1,4 +1,4 @@
-"""Test-time images, and the way back from the network's square to the pixels of the original.
+"""Test images, and the way back from the network's square to the pixels of the original.
 
 Two kinds occur among the named protocols:
 
@@ -20,6 +20,11 @@ from PIL import Image
 from wsol.records import Box
 
 ViewKind: TypeAlias = Literal["resize", "crop"]
+
+
+def resize_square(image: np.ndarray, side: int) -> np.ndarray:
+    """(H, W, 3) uint8 -> (side, side, 3) uint8, whatever the proportions. In training and at test alike."""
+    return np.array(Image.fromarray(image).resize((side, side), Image.Resampling.BILINEAR))
 
 
 @dataclass(frozen=True)
@@ -44,9 +49,8 @@ class View:
 
     def apply(self, image: np.ndarray) -> np.ndarray:
         """(H, W, 3) uint8 -> (S, S, 3) uint8."""
-        square = Image.fromarray(image).resize((self.resized, self.resized), Image.Resampling.BILINEAR)
         m = self.margin
-        return np.array(square.crop((m, m, m + self.side, m + self.side)))
+        return resize_square(image, self.resized)[m : m + self.side, m : m + self.side].copy()
 
     def region(self, size: tuple[int, int]) -> Box:
         """What the square shows of an image of that (width, height), as a box in its pixels."""

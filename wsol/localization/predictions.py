@@ -12,8 +12,7 @@ A folder of plain arrays, one row for each image in the order of the data set::
 
 The arrays are mapped into memory, never read whole, so memory does not grow with the number of images.
 Several processes may write one folder: each writes the rows that it computed, no row twice. They write to a
-hidden folder of a name of its own until every row is there. Then the former predictions step aside and the
-new ones take their name; whoever reads in between finds the former ones.
+draft beside it until every row is there; then the draft and the former predictions exchange their names.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import IntFlag
@@ -36,9 +33,9 @@ from numpy.typing import NDArray
 from wsol.data.transforms import View, ViewKind
 from wsol.errors import DataError, RunFolderError
 from wsol.records import DataIndex, Sample
+from wsol.runs.files import replace_folder
 
 FORMAT = 2
-FORMER = ".former"  # what the folder is called for the moment of the swap
 
 
 class Flag(IntFlag):
@@ -121,27 +118,24 @@ def _below(path: Path, root: Path) -> str:
 
 
 class PredictionsWriter:
-    """Writes rows of one folder; every process that takes part makes one of its own with the same `token`.
+    """Writes rows of one folder; every process that takes part makes one of its own, with the same draft.
 
-    The process that calls `start` removes what a former attempt left and writes what holds for all rows.
-    After all processes have written theirs, the same one calls `finish`.
+    draft: a folder from `wsol.runs.files.new_draft_folder`. One process calls `start`, and, after all have
+    written their rows, `finish`.
     """
 
-    def __init__(self, folder: Path, header: Header, token: str = "") -> None:
+    def __init__(self, folder: Path, draft: Path, header: Header) -> None:
         self.folder = folder
+        self.draft = draft
         self.header = header
-        self.draft = folder.with_name(f".{folder.name}.{token or secrets.token_hex(4)}.partial")
         self._arrays: dict[str, NDArray[Any]] = {}
 
     def start(self, labels: Sequence[int], sizes: Sequence[tuple[int, int] | None]) -> None:
+        """Write what holds for all rows."""
+        known = [size or (0, 0) for size in sizes]
         try:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            for left in self.folder.parent.glob(f".{self.folder.name}.*.partial"):
-                shutil.rmtree(left)
-            self.draft.mkdir()
             (self.draft / "meta.json").write_text(json.dumps(asdict(self.header)))
             np.save(self.draft / "labels.npy", np.asarray(labels, dtype=np.int64))
-            known = [size or (0, 0) for size in sizes]
             np.save(self.draft / "sizes.npy", np.asarray(known, dtype=np.int32).reshape(-1, 2))
         except OSError as error:
             raise self._failed(error) from None
@@ -174,13 +168,8 @@ class PredictionsWriter:
         flags = self.draft / "flags.npy"
         missing = num - (np.count_nonzero(np.load(flags) & Flag.WRITTEN) if flags.exists() else 0)
         if missing:
-            raise DataError(f"{self.draft}: {missing} of {num} images were not predicted")
-        former = self.folder.with_name(self.folder.name + FORMER)
-        if self.folder.exists():
-            shutil.rmtree(former, ignore_errors=True)
-            self.folder.rename(former)
-        self.draft.rename(self.folder)
-        shutil.rmtree(former, ignore_errors=True)
+            raise DataError(f"{self.folder}: {missing} of {num} images were not predicted")
+        replace_folder(self.draft, self.folder)
         return Predictions(self.folder)
 
     def _array(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
@@ -194,7 +183,7 @@ class PredictionsWriter:
 
     def _failed(self, error: OSError) -> RunFolderError:
         kept = "; the former predictions are intact" if self.folder.exists() else ""
-        return RunFolderError(f"{self.draft}: cannot be written: {error.strerror}{kept}")
+        return RunFolderError(f"{self.folder}: cannot be written: {error.strerror}{kept}")
 
 
 def _shared_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
@@ -225,7 +214,7 @@ class Predictions:
     same_map = False
 
     def __init__(self, folder: Path) -> None:
-        self.folder = _visible(Path(folder))
+        self.folder = Path(folder)
         try:
             meta = json.loads((self.folder / "meta.json").read_text())
         except (OSError, ValueError):
@@ -360,12 +349,6 @@ class OtherClassMaps(Predictions):
 
     def unreadable(self, row: int) -> bool:
         return bool(self.ranks[row] == 0) or super().unreadable(row)
-
-
-def _visible(folder: Path) -> Path:
-    """The folder, or the former predictions where a kill came in the middle of a swap."""
-    former = folder.with_name(folder.name + FORMER)
-    return former if not folder.exists() and former.is_dir() else folder
 
 
 def class_ranks(scores: NDArray[np.floating], labels: NDArray[np.integer]) -> NDArray[np.int64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from wsol.data.transforms import View
 from wsol.localization.batch import look_at
 from wsol.localization.predictions import Header, Predictions, PredictionsWriter
 from wsol.records import Sample
+from wsol.runs.files import new_draft_folder
 from wsol.runs.ranks import Ranks
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def predict(
     The ranks take batches in turn and write their own rows: nothing is padded, and every batch holds the same
     images whoever computes it, so the numbers do not depend on how many ranks there are.
     """
-    writer = PredictionsWriter(folder, header, ranks.on_main(lambda: secrets.token_hex(4)))
+    draft = ranks.on_main(lambda: new_draft_folder(folder, parents=True))
+    writer = PredictionsWriter(folder, draft, header)
     ranks.on_main(lambda: writer.start([s.label for s in samples], [s.size for s in samples]))
     loader: Any = make_eval_loader(
         samples,

@@ -11,7 +11,6 @@ import importlib.util
 import io
 import json
 import logging
-import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +24,10 @@ import gpca
 from wsol.data.transforms import View
 from wsol.errors import ConfigError, RunFolderError, WsolError
 from wsol.models.localizer import Localizer
+from wsol.runs.files import write_atomically
 
 SUFFIXES = {"torch": ".pt2", "onnx": ".onnx"}
+CARD_SUFFIX = ".json"
 ONNX_PACKAGES = ("onnx", "onnxscript")
 
 
@@ -83,27 +84,29 @@ def export(localizer: Localizer, format: str, out: Path, card: ModelCard, overwr
 
     Raises:
         ConfigError: the model cannot be written in this format.
-        RunFolderError: the file exists, or cannot be written.
+        RunFolderError: the file exists, cannot be written, or has the name of its card.
     """
-    card_path = out.with_suffix(".json")
+    card_path = out.with_suffix(CARD_SUFFIX)
+    if card_path == out:
+        raise RunFolderError(
+            f"{out}: a file that ends in {CARD_SUFFIX} is the card beside the model; "
+            f"name the model {out.with_suffix(SUFFIXES[format]).name}"
+        )
     for path in (out, card_path):
         if path.exists() and not overwrite:
             raise RunFolderError(f"{path}: already exists; choose another --out or allow it with --overwrite")
-    model = Exported(localizer.eval().cpu(), len(card.classes)).eval()
-    example = torch.zeros(2, 3, card.view.side, card.view.side, dtype=torch.uint8)
-    write = {"torch": _write_torch, "onnx": _write_onnx}[format]
     if format == "onnx":
         refuse_onnx(localizer)
-    draft = out.with_name(f".{out.name}.{os.getpid()}.part{out.suffix}")
+    model = Exported(localizer.eval().cpu(), len(card.classes)).eval()
+    example = torch.zeros(2, 3, card.view.side, card.view.side, dtype=torch.uint8)
+    content = {"torch": _torch_program, "onnx": _onnx_graph}[format](model, example)
+    text = json.dumps(card.to_json(out.name), indent=1, ensure_ascii=False) + "\n"
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write(model, example, draft)
-        draft.replace(out)
-        card_path.write_text(json.dumps(card.to_json(out.name), indent=1, ensure_ascii=False) + "\n", "utf-8")
+        write_atomically(out, content)
+        write_atomically(card_path, text.encode())
     except OSError as error:
         raise RunFolderError(f"{out}: could not be written: {error.strerror or error}") from None
-    finally:
-        draft.unlink(missing_ok=True)
     return card_path
 
 
@@ -119,11 +122,13 @@ def refuse_onnx(localizer: Localizer) -> None:
         raise WsolError(f"ONNX needs {' and '.join(missing)}: pip install {' '.join(ONNX_PACKAGES)}")
 
 
-def _write_torch(model: nn.Module, example: Tensor, path: Path) -> None:
-    torch.export.save(_trace(model, example), path)
+def _torch_program(model: nn.Module, example: Tensor) -> bytes:
+    buffer = io.BytesIO()
+    torch.export.save(_trace(model, example), buffer)
+    return buffer.getvalue()
 
 
-def _write_onnx(model: nn.Module, example: Tensor, path: Path) -> None:
+def _onnx_graph(model: nn.Module, example: Tensor) -> bytes:
     with _quiet():
         try:
             program = torch.onnx.export(
@@ -138,7 +143,8 @@ def _write_onnx(model: nn.Module, example: Tensor, path: Path) -> None:
                 f"this model cannot be written as ONNX ({_innermost(error)}); export it with --format torch"
             ) from error
         assert program is not None
-        program.save(str(path), external_data=False)
+        graph: bytes = program.model_proto.SerializeToString()
+        return graph
 
 
 def _innermost(error: BaseException) -> str:

@@ -1,10 +1,10 @@
-"""The localizer: a backbone of named stages, drop blocks at taps after some of them, and a head."""
+"""The localizer: a backbone of named stages, taps after some of them, and a head."""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,12 +14,13 @@ from gpca import ChannelAttention, Identity
 from wsol.config import Component, Model
 from wsol.data.hierarchy import Hierarchy
 from wsol.errors import ConfigError
-from wsol.models.backbone import Backbone
-from wsol.models.heads import Head
-from wsol.models.randomness import Random
+from wsol.models.backbone import Backbone, Outline
+from wsol.models.detached import call_detached
+from wsol.models.heads.head import Head
+from wsol.models.heads.targets import Targets
+from wsol.models.randomness import Random, seed_each
 from wsol.models.weights import Weights, WeightsReport
 from wsol.records import LocalizerOutput
-from wsol.registry import DROPS
 
 SMALLEST_MAP = 2  # cells on a side: a single cell cannot say where
 
@@ -41,7 +42,8 @@ class Localizer(nn.Module):
     (N, classes, h, w). They are normalised here, by what the backbone's weights expect; mean and std are
     buffers, so they stay with the weights.
 
-    Drop blocks act in training only. `maps_for` needs neither a gradient nor a second pass.
+    Taps are what follows a stage: drop blocks, which act in training only, and attentions. `maps_for` needs
+    neither a gradient nor a second pass.
     """
 
     mean: Tensor
@@ -68,29 +70,33 @@ class Localizer(nn.Module):
         return (x - self.mean) / self.std
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> LocalizerOutput:
-        x = self.normalise(images)
-        features: dict[str, Tensor] = {}
-        for name, stage in self.backbone:
-            x = stage(x)
-            if name in self.taps:
-                x = self.taps[name](x)
-            if name in self.head.reads:
-                features[name] = x
-        output: LocalizerOutput = self.head(features, labels)
+        features = self.backbone(self.normalise(images), self.taps, self.head.reads)
+        output: LocalizerOutput = self.head(features, labels, self.tail)
         return output
 
-    def loss(self, output: LocalizerOutput, labels: Tensor) -> dict[str, Tensor]:
-        """The head's named losses; their sum is what training minimises. labels: (N,)."""
-        return self.head.loss(output, labels)
+    def tail(self, stage: str, x: Tensor, *, taps: bool = True, detached: bool = False) -> Tensor:
+        """The rest of the backbone after a stage; see `wsol.models.heads.head.Tail`."""
+        if not taps:
+            return self.backbone.tail(stage, x, None, detached)
+        held = {name: partial(call_detached, tap) for name, tap in self.taps.items()}
+        return self.backbone.tail(stage, x, held if detached else self.taps, detached)
+
+    def loss(self, output: LocalizerOutput, targets: Targets) -> dict[str, Tensor]:
+        """The head's named losses; their sum is what training minimises.
+
+        targets: labels (N,), or weighted pairs [(weight, labels (N,)), ...].
+        """
+        return self.head.loss(output, targets)
 
     def maps_for(self, output: LocalizerOutput, labels: Tensor) -> Tensor:
         """The maps of given classes: labels (N,) -> (N, h, w), labels (N, K) -> (N, K, h, w)."""
         return self.head.maps_for(output, labels)
 
     def masks(self) -> list[Tensor]:
-        """The attention masks (N, C) of the last forward pass, in the order of the head's modules.
+        """The masks (N, C) of the head's channel attentions in the last forward pass, in the head's order.
 
-        `identity` is no attention and has none, though it keeps ones.
+        `identity` is no attention and has none, though it keeps ones. Attentions at taps weigh features, not
+        classes, and are not listed.
         """
         attentions = (m for m in self.head.modules() if isinstance(m, ChannelAttention))
         return [a.mask for a in attentions if a.mask is not None and not isinstance(a, Identity)]
@@ -103,9 +109,7 @@ class Localizer(nn.Module):
 
     def seed(self, value: int) -> None:
         """Seed every random module, each differently and by its name, so that no other part matters."""
-        for name, module in self.random_modules():
-            # torch's CPU generator looks at 32 bits of a seed alone, so both go into those.
-            module.seed(zlib.crc32(f"{value} {name}".encode()))
+        seed_each(self.random_modules(), value)
 
     def parameter_groups(self) -> list[ParameterGroup]:
         """Every parameter in exactly one group: pretrained or new, weight or bias, with or without decay."""
@@ -142,18 +146,42 @@ def build_localizer(
     if image_size is not None:
         _check_input_size(backbone, image_size)
 
-    gamma = {"gamma": backbone.gamma} if "gamma" in DROPS.options(model.drop.name) else {}
-    places = backbone.place(model.drop.placement)
-    taps = {name: _create("drop", model.drop, **gamma) for name in backbone.stages if name in places}
+    taps = _build_taps(model, backbone.outline)
     head: Head = _create(
         "head",
         model.head,
-        features=backbone.pyramid,
+        outline=backbone.outline,
         classes=classes,
         hierarchy=hierarchy,
         make_attention=lambda channels: _create("attention", model.attention, channels=channels),
     )
     return Localizer(backbone, taps, head)
+
+
+def _build_taps(model: Model, outline: Outline) -> dict[str, nn.Module]:
+    """What follows each stage: one module, or several one after the other; nothing where none is wanted."""
+    listed: list[tuple[str, str, Component, str | tuple[str, ...]]] = [
+        ("drop", "placement", model.drop, model.drop.placement),
+        *((f"taps[{i}]", "after", tap, tap.after) for i, tap in enumerate(model.taps)),
+    ]
+    wanted = []
+    for section, key, component, placement in listed:
+        try:
+            wanted.append((section, component, outline.place(placement)))
+        except ValueError as error:
+            raise ConfigError(f"model.{section}.{key}: {error}") from None
+    modules: dict[str, nn.Module] = {}
+    for stage, feature in outline.features.items():
+        offered = {"channels": feature.channels, "gamma": outline.gamma}
+        made = [
+            _create(section, component, **component.registry.taken(component.name, offered))
+            for section, component, places in wanted
+            if stage in places
+        ]
+        made = [module for module in made if not isinstance(module, nn.Identity)]  # the drop block `none`
+        if made:
+            modules[stage] = made[0] if len(made) == 1 else nn.Sequential(*made)
+    return modules
 
 
 def _create(section: str, component: Component, **supplied: Any) -> Any:

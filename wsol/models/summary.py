@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpca import ChannelAttention
-from wsol.models.drops.block import DropBlock
-from wsol.models.heads import ClassMaps
+from gpca import Attention
+from wsol.models.heads.class_maps import ClassMaps
 from wsol.models.localizer import Localizer
 
 
@@ -21,7 +20,7 @@ class Row:
     """One part of a localizer: its output (channels, height, width) for one image, and what it costs."""
 
     part: str
-    tap: str  # the drop block after it
+    tap: str  # what follows it
     output: tuple[int, ...]
     parameters: int
     multiply_adds: int
@@ -61,16 +60,20 @@ class Summary:
 def summarise(localizer: Localizer, image_size: int) -> Summary:
     """Run one image through the localizer and note what each part does.
 
+    Every parameter is counted once: what belongs to no listed part, or to several, is in the row of the first
+    part that holds it, or in the last row, `other`.
+
     Multiply-adds are those of convolutions and matrix products at test; factorisations, such as GPCA's, and
     elementwise operations are not counted.
     """
     shapes: dict[nn.Module, tuple[int, ...]] = {}
 
-    def note(module: nn.Module, _inputs: object, output: Tensor) -> None:
-        shapes[module] = tuple(output.shape[1:])
+    def note(module: nn.Module, _inputs: object, output: object) -> None:
+        if isinstance(output, Tensor):
+            shapes[module] = tuple(output.shape[1:])
 
     parts = list(_parts(localizer))
-    hooks = [part.module.register_forward_hook(note) for part in parts]
+    hooks = [part.modules[-1].register_forward_hook(note) for part in parts if part.modules]
     was_training = localizer.training
     localizer.eval()
     try:
@@ -82,36 +85,70 @@ def summarise(localizer: Localizer, image_size: int) -> Summary:
         for hook in hooks:
             hook.remove()
     flops = counter.get_flop_counts()
+    names = {module: name for name, module in localizer.named_modules()}
+    seen: set[nn.Parameter] = set()
+
+    def multiply_adds(module: nn.Module) -> int:
+        return sum(flops.get(f"Localizer.{names[module]}", {}).values()) // 2
+
+    def count(parameters: Iterable[nn.Parameter]) -> int:
+        new = {p for p in parameters if p not in seen}
+        seen.update(new)
+        return sum(p.numel() for p in new)
+
     rows = [
         Row(
             part=part.label,
             tap=part.tap,
-            output=shapes[part.module],
-            parameters=sum(p.numel() for p in part.module.parameters()),
-            multiply_adds=sum(flops.get(f"Localizer.{part.path}", {}).values()) // 2,
+            output=shapes.get(part.modules[-1], ()) if part.modules else (),
+            parameters=count(p for module in part.modules for p in module.parameters()),
+            multiply_adds=sum(sum(flops.get(f"Localizer.{names[m]}", {}).values()) for m in part.modules)
+            // 2,
         )
         for part in parts
     ]
+    rest = count(localizer.parameters())
+    rest_flops = counter.get_total_flops() // 2 - sum(row.multiply_adds for row in rows)
+    if rest or rest_flops:
+        rows.append(Row("other", "", (), rest, rest_flops))
     return Summary(tuple(rows), image_size)
 
 
 class _Part(NamedTuple):
-    path: str  # name of the module in the localizer
     label: str
-    module: nn.Module
+    modules: Sequence[nn.Module]  # that run one after the other
     tap: str = ""
 
 
 def _parts(localizer: Localizer) -> Iterator[_Part]:
-    """The stages, then the head's class maps and attentions: together they hold every parameter."""
+    """The stages, the taps that have parameters, and the parts of the head."""
     taps = dict(localizer.taps.items())
-    for name, stage in localizer.backbone:
-        tap = taps.get(name)
-        text = f"{type(tap).__name__}({tap.extra_repr()})" if isinstance(tap, DropBlock) else ""
-        yield _Part(f"backbone.stages.{name}", name, stage, text)
-    for name, module in localizer.head.named_modules(prefix="head"):
-        if isinstance(module, ClassMaps | ChannelAttention):
-            yield _Part(name, name, module)
+    for step in localizer.backbone.steps:
+        tap = taps.get(step.name)
+        names = [] if tap is None else [_short_name(m) for m in _chain(tap)]
+        yield _Part(step.name, localizer.backbone.layers(step), ", ".join(names))
+        if tap is not None and any(True for _ in tap.parameters()):
+            yield _Part(f"taps.{step.name}", [tap])
+    for name, module in localizer.head.named_children():
+        yield from _head_parts(f"head.{name}", module)
+
+
+def _head_parts(name: str, module: nn.Module) -> Iterator[_Part]:
+    """A module of a head: whole, unless class maps or attentions are inside it."""
+    known = ClassMaps | Attention
+    if isinstance(module, known) or not any(isinstance(m, known) for m in module.modules()):
+        yield _Part(name, [module])
+    else:
+        for child_name, child in module.named_children():
+            yield from _head_parts(f"{name}.{child_name}", child)
+
+
+def _chain(tap: nn.Module) -> Iterable[nn.Module]:
+    return tap if isinstance(tap, nn.Sequential) else [tap]
+
+
+def _short_name(module: nn.Module) -> str:
+    return f"{type(module).__name__}({module.extra_repr()})"
 
 
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:

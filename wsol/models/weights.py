@@ -34,6 +34,13 @@ class Normalisation:
     reason: str
 
 
+IMAGENET = Normalisation(
+    (0.485, 0.456, 0.406),
+    (0.229, 0.224, 0.225),
+    "ImageNet's mean and deviation, which all of torchvision's weights expect",
+)
+
+
 @dataclass(frozen=True)
 class WeightsReport:
     """What was loaded into a backbone. Tensor names are those of the checkpoint."""

@@ -1,4 +1,4 @@
-"""Checkpoints that survive a kill, a full disk and a flipped bit, and that execute nothing when they load.
+"""Checkpoints that survive a kill, a full disk and a flipped bit, and that run no code when they load.
 
 A checkpoint file is one line of text and then a safetensors file::
 
@@ -6,29 +6,30 @@ A checkpoint file is one line of text and then a safetensors file::
     <safetensors: every tensor, and in its metadata the rest of the state as JSON>
 
 The state is nested plain containers (dict, list, str, int, float, bool, None) with tensors as leaves. It
-comes back equal, tuples as lists. A file is written beside its final name, flushed to the disk and renamed,
-so that under the final name there is always a whole file: the old one or the new one.
+comes back equal, tuples as lists. It is written as `wsol.runs.files` writes: whole or not at all.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import safetensors.torch
-import torch
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 from wsol.errors import CheckpointError
-from wsol.runs.files import alias_atomically, clear_leftovers, write_atomically
+from wsol.runs.files import alias_atomically, clear_leftovers, make_folder, open_regular, write_atomically
+
+if TYPE_CHECKING:  # torch takes seconds to import, and the names of a run's files do not need it
+    import torch
+    from torch import nn
 
 State = dict[str, Any]
-MAGIC = b"wsol-checkpoint 1 "
+VERSION = 1
+MAGIC = f"wsol-checkpoint {VERSION} ".encode()
 _HEADER = len(MAGIC) + 64 + 1
+_FIRST_LINE = re.compile(rb"wsol-checkpoint (\d{1,9}) ([0-9a-f]{64})\n")
 _TENSOR, _ITEMS = "$tensor", "$items"
 _BEST = "best"  # whether the state was the best so far when it was saved
 
@@ -37,27 +38,50 @@ def save_checkpoint(path: Path, state: State) -> None:
     """Write `state` to `path`, whole or not at all."""
     payload = _pack(state)
     header = MAGIC + hashlib.sha256(payload).hexdigest().encode() + b"\n"
-    with _disk_errors(path):
-        write_atomically(path, header, payload)
+    write_atomically(path, header, payload)
 
 
 def load_checkpoint(path: Path) -> State:
     """The state in `path`, on the CPU. CheckpointError says what is wrong with the file, if anything is."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from None
-    if not content:
-        raise CheckpointError(f"{path}: the file is empty")
-    if not content.startswith(MAGIC) or content[_HEADER - 1 : _HEADER] != b"\n":
-        raise CheckpointError(f"{path}: not a checkpoint of this toolkit (or its first bytes are damaged)")
-    digest, payload = content[len(MAGIC) : _HEADER - 1], content[_HEADER:]
-    if hashlib.sha256(payload).hexdigest().encode() != digest:
+    content = _read(path)
+    digest, payload = _digest_in(content, path), content[_HEADER:]
+    if hashlib.sha256(payload).hexdigest() != digest:
         raise CheckpointError(f"{path}: damaged or cut short: its content does not match its SHA-256 digest")
     try:
         return _unpack(payload)
     except Exception as error:  # whole as it was written, so somebody wrote something else
         raise CheckpointError(f"{path}: not a state that this toolkit writes ({error!r})") from None
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 digest that a checkpoint carries in its first line: 64 hex digits that say which one it is.
+
+    The rest of the file is not read, so this is quick, and a damaged file may still give its digest.
+    """
+    return _digest_in(_read(path, _HEADER + 8), path)  # 8: the number of a newer format may be longer
+
+
+def _read(path: Path, size: int = -1) -> bytes:
+    try:
+        with open_regular(path) as file:
+            return file.read(size)
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _digest_in(content: bytes, path: Path) -> str:
+    """The digest in the first line, if it is the first line of a checkpoint that this version reads."""
+    if not content:
+        raise CheckpointError(f"{path}: the file is empty")
+    line = _FIRST_LINE.match(content)
+    if line is not None and int(line[1]) > VERSION:
+        raise CheckpointError(
+            f"{path}: a checkpoint of format {int(line[1])}, which is newer than the {VERSION} that this "
+            "version of wsol reads (or its first bytes are damaged); update wsol to use it"
+        )
+    if line is None or int(line[1]) != VERSION:
+        raise CheckpointError(f"{path}: not a checkpoint of this toolkit (or its first bytes are damaged)")
+    return line[2].decode()
 
 
 class Checkpoints:
@@ -70,38 +94,48 @@ class Checkpoints:
         self.best = folder / "best.ckpt"
         self._last_is_good = False
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(path.name for path in (self.last, self.previous, self.best))
+
     def prepare(self) -> None:
         """Make the folder and clear what a killed save left behind. For the one writer, under its lock."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        clear_leftovers(self.folder)
+        make_folder(self.folder)
+        clear_leftovers(self.folder, self.names)
 
     def save(self, state: State, best: bool = False) -> None:
         """`state` becomes `last`, and what was `last` becomes `previous` (unless it was found damaged)."""
         if self._last_is_good:
-            with _disk_errors(self.previous):
-                alias_atomically(self.last, self.previous)
+            alias_atomically(self.last, self.previous)
         save_checkpoint(self.last, {**state, _BEST: True} if best else state)
         self._last_is_good = True
         if best:
             self._mark_best()
 
     def load_last(self, notice: Callable[[str], None]) -> State | None:
-        """The newest state that loads, or None where none was ever saved."""
-        if not self.last.exists() and not self.previous.exists():
+        """The newest state that loads, or None where none is left.
+
+        `last`, else `previous`, else `best`, which may be many epochs older; `notice` is told of a step back.
+        """
+        if not self.exist():
             return None
-        state, used = load_first([self.last, self.previous], notice)
+        paths = [self.last, self.previous, *([self.best] if self.best.exists() else [])]
+        state, used = load_first(paths, notice)
         self._last_is_good = used == self.last
         if state.pop(_BEST, False) and self._last_is_good:
             self._mark_best()  # a kill may have come between the two
         return state
 
+    def exist(self) -> bool:
+        """Whether there is any checkpoint, good or damaged."""
+        return any(path.exists() for path in (self.last, self.previous, self.best))
+
     def _mark_best(self) -> None:
-        with _disk_errors(self.best):
-            alias_atomically(self.last, self.best)
+        alias_atomically(self.last, self.best)
 
 
-def load_first(paths: list[Path], notice: Callable[[str], None]) -> tuple[State, Path]:
-    """The first of the checkpoints that loads. A damaged one is passed over with a notice."""
+def load_first(paths: Sequence[Path], notice: Callable[[str], None]) -> tuple[State, Path]:
+    """The first of the checkpoints that loads. Those before it are passed over, with a notice for each."""
     problems: list[str] = []
     for path in paths:
         try:
@@ -144,17 +178,10 @@ def load_model_state(model: nn.Module, state: Mapping[str, torch.Tensor], here: 
     model.load_state_dict(state)
 
 
-@contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
-    """A full disk and its like as one line that says what is still there."""
-    try:
-        yield
-    except OSError as error:
-        kept = "; the former one is intact" if path.exists() else ""
-        raise CheckpointError(f"{path}: could not be written: {error.strerror}{kept}") from None
-
-
 def _pack(state: State) -> bytes:
+    import safetensors.torch
+    import torch
+
     tensors: dict[str, torch.Tensor] = {}
 
     def plain(value: Any, path: str) -> Any:
@@ -177,6 +204,8 @@ def _pack(state: State) -> bytes:
 
 
 def _unpack(payload: bytes) -> State:
+    import safetensors.torch
+
     tensors = safetensors.torch.load(payload)
     length = int.from_bytes(payload[:8], "little")
     metadata = json.loads(payload[8 : 8 + length])["__metadata__"]

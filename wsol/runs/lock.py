@@ -1,11 +1,14 @@
-"""A lock on a folder that dies with the process that holds it."""
+"""A lock on a folder that ends with the process that holds it."""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import socket
+import stat
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from wsol.errors import RunFolderError
@@ -14,27 +17,63 @@ from wsol.errors import RunFolderError
 class FolderLock:
     """One process at a time: the second is refused and told who holds the folder.
 
-    A POSIX record lock: the system drops it when its process ends, however it ends, and forked loader workers
-    do not inherit it (they would keep an `flock` alive after their parent was killed).
+    A POSIX record lock on the file `.lock`: the system drops it when its process ends, however it ends, and
+    forked loader workers do not inherit it (they would keep an `flock` alive after their parent was killed).
     """
 
     NAME = ".lock"
 
     def __init__(self, folder: Path) -> None:
-        path = folder / self.NAME
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._path = folder / self.NAME
+        self._descriptor, self._is_new = self._open()
         try:
             fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             holder = os.read(self._descriptor, 200).decode(errors="replace").strip()
             os.close(self._descriptor)
-            raise RunFolderError(
-                f"{folder}: in use by {holder or 'another process'}; "
-                "wait for it, stop it, or use another folder"
-            ) from None
+            raise self._in_use(holder or "another process") from None
+        if not self._is_still_there():  # its holder removed the file after we had opened it
+            os.close(self._descriptor)
+            raise self._in_use("a process that was just leaving")
         os.ftruncate(self._descriptor, 0)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         os.write(self._descriptor, f"process {os.getpid()} on {socket.gethostname()} since {since}".encode())
 
     def release(self) -> None:
         os.close(self._descriptor)
+
+    def undo(self) -> None:
+        """Release, and remove the file if this lock made it."""
+        if self._is_new:
+            with suppress(OSError):
+                self._path.unlink()
+        self.release()
+
+    def _open(self) -> tuple[int, bool]:
+        """The file, open for writing, and whether it was made now. A link is never followed."""
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            return os.open(self._path, flags | os.O_CREAT | os.O_EXCL, 0o644), True
+        except FileExistsError:
+            pass
+        try:
+            descriptor = os.open(self._path, flags)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise RunFolderError(f"{self._path}: is a link, which a lock never is; remove it") from None
+            raise
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise RunFolderError(f"{self._path}: is no regular file, which a lock always is; remove it")
+        return descriptor, False
+
+    def _is_still_there(self) -> bool:
+        try:
+            return os.path.samestat(os.lstat(self._path), os.fstat(self._descriptor))
+        except OSError:
+            return False
+
+    def _in_use(self, holder: str) -> RunFolderError:
+        return RunFolderError(
+            f"{self._path.parent}: in use by {holder}; wait for it, stop it, or use another folder"
+        )

@@ -6,6 +6,7 @@ nothing here communicates. Rank 0 is the main one: the only one that writes.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +21,13 @@ from wsol.errors import ConfigError, WsolError
 
 T = TypeVar("T")
 
+_MEETINGS = itertools.count()
 PATIENCE = timedelta(hours=1)  # the others wait while the main rank decodes every image once
+
+
+def is_main_process() -> bool:
+    """Whether this is the process that writes and prints: the only one, or rank 0 of several."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def pick_device(name: str, local_rank: int = 0) -> torch.device:
@@ -42,6 +49,7 @@ def _meet(backend: str) -> None:
     number differs, and TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 makes torchrun begin with a new store.
     """
     store, rank, world = next(dist.rendezvous("env://"))
+    store = dist.PrefixStore(f"meeting {next(_MEETINGS)}", store)  # a script may train, then evaluate
     if os.environ.get("LOCAL_WORLD_SIZE") == os.environ["WORLD_SIZE"]:
         store = dist.PrefixStore(f"restart {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
     dist.init_process_group(backend, store=store, rank=rank, world_size=world, timeout=PATIENCE)
@@ -65,6 +73,11 @@ class Ranks:
         if world > 1:
             _meet("nccl" if place.type == "cuda" else "gloo")
         return cls(int(os.environ.get("RANK", "0")), world, place)
+
+    @classmethod
+    def alone(cls, device: str = "cpu") -> Ranks:
+        """A single process that meets no other. device: `auto`, `cpu` or `cuda`."""
+        return cls(0, 1, pick_device(device))
 
     def leave(self) -> None:
         if self.world > 1 and dist.is_initialized():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import statistics
 import sys
 import time
@@ -15,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from wsol.notices import note
+from wsol.runs.history import Row
+
 if TYPE_CHECKING:
     Bar = tqdm[Any]
 else:
     Bar = tqdm
-
-Row = dict[str, float]
-TIME_COLUMNS = ("images_per_second", "seconds")  # the only figures that differ between equal runs
 
 
 class EpochSums:
@@ -56,25 +54,36 @@ class EpochSums:
 
 
 class RunLog:
-    """The log of a run; on the ranks that are not the main one it is silent."""
+    """The log of a run: lines and a bar on the terminal where `progress` asks for them, and TensorBoard.
 
-    def __init__(self, epochs: int, silent: bool = False) -> None:
+    On the ranks that are not the main one it does nothing.
+    """
+
+    def __init__(self, epochs: int, is_main: bool = True, progress: bool = True) -> None:
         self.epochs = epochs
-        self.silent = silent
+        self._is_main = is_main
+        self._shows = is_main and progress
         self._board: Any = None
 
     def start(self, tensorboard: Path, epoch: int) -> None:
         """Open TensorBoard where it is installed; what a former process logged after `epoch` is void."""
-        if not self.silent:
+        if self._is_main:
             with suppress(ImportError):
                 from torch.utils.tensorboard import SummaryWriter
 
                 self._board = SummaryWriter(str(tensorboard), purge_step=epoch + 1)
 
     def say(self, text: str) -> None:
-        if not self.silent:
+        if self._shows:
             tqdm.write(text, file=sys.stdout)
             sys.stdout.flush()
+
+    def note(self, text: str) -> None:
+        """Something worth knowing: a line of the log, or a Python warning where nothing is shown."""
+        if self._shows:
+            self.say(f"note: {text}")
+        elif self._is_main:
+            note(text)
 
     def bar(self, epoch: int, images: int, done: int) -> Bar:
         """The line that moves: images, images/s and the time left of this epoch."""
@@ -84,7 +93,7 @@ class RunLog:
             desc=f"epoch {epoch + 1}/{self.epochs}",
             unit=" images",
             file=sys.stderr,
-            disable=True if self.silent else None,
+            disable=None if self._shows else True,
             leave=False,
             dynamic_ncols=True,
         )
@@ -139,19 +148,3 @@ def epoch_line(row: Row, epochs: int, seconds_left: float) -> str:
 def clock(seconds: float) -> str:
     text = str(timedelta(seconds=round(seconds)))
     return text.removeprefix("0:").removeprefix("0") if text.startswith("0:") else text
-
-
-def to_csv(rows: Sequence[Row]) -> str:
-    """The rows as CSV: floats in full, so that equal runs have equal files; empty where a row lacks one."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    columns = [c for c in columns if c not in TIME_COLUMNS] + [c for c in TIME_COLUMNS if c in columns]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def read_csv(path: Path) -> list[Row]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]

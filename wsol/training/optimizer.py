@@ -1,33 +1,83 @@
-"""SGD with a learning rate for each kind of parameter."""
+"""Optimizers by name, with a learning rate for each kind of parameter."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from torch.optim import SGD
+from torch.optim import SGD, AdamW, Optimizer
 
-from wsol.config import Train
+from wsol.config import Rates, Train
+from wsol.errors import ConfigError
+from wsol.registry import OPTIMIZERS, suggest
 
 if TYPE_CHECKING:
-    from wsol.models.localizer import Localizer
+    from wsol.models.localizer import Localizer, ParameterGroup
+
+Groups = list[dict[str, Any]]  # each with params, lr, multiplier, weight_decay
 
 
-def make_optimizer(localizer: Localizer, train: Train) -> SGD:
-    """Pretrained parameters learn at lr, new ones at `head_lr` times it, new biases at `bias_lr` times that.
+@OPTIMIZERS.register("sgd", "stochastic gradient descent with momentum")
+def sgd(groups: Groups, lr: float, momentum: float = 0.9, nesterov: bool = False) -> Optimizer:
+    if not 0 <= momentum <= 1:
+        raise ValueError(f"momentum {momentum} is outside 0 to 1")
+    if nesterov and momentum == 0:
+        raise ValueError("nesterov needs a momentum above 0")
+    return SGD(groups, lr=lr, momentum=momentum, nesterov=nesterov)
 
-    What a module spares from weight decay (GPCA's theta) is spared. Each group keeps its `multiplier` of the
-    rate that the schedule gives.
+
+@OPTIMIZERS.register("adamw", "Adam with decoupled weight decay (Loshchilov and Hutter, 2019)")
+def adamw(
+    groups: Groups, lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
+) -> Optimizer:
+    return AdamW(groups, lr=lr, betas=betas, eps=eps)
+
+
+def make_optimizer(localizer: Localizer, train: Train) -> Optimizer:
+    """The optimizer of a config over all parameters, in groups that learn alike.
+
+    Each group keeps its `multiplier` of the rate that the schedule gives (`train.rates`). What a module
+    spares from weight decay (GPCA's theta) is spared.
+
+    Raises:
+        ConfigError: `train.rates.named` names a parameter that the localizer does not have.
     """
     parameters = dict(localizer.named_parameters())
-    groups = []
+    for wanted in train.rates.named:
+        if not any(_is_named(name, wanted) for name in parameters):
+            known = {*parameters, *(name.rpartition(".")[2] for name in parameters)}
+            near = suggest(wanted, known)
+            hint = near if "did you mean" in near else ""
+            raise ConfigError(f"train.rates.named: the model has no parameter {wanted!r}{hint}")
+    groups: Groups = []
     for group in localizer.parameter_groups():
-        multiplier = 1.0 if group.pretrained else train.head_lr * (train.bias_lr if group.bias else 1.0)
-        groups.append(
-            {
-                "params": [parameters[name] for name in group.names],
-                "multiplier": multiplier,
-                "lr": train.lr * multiplier,
-                "weight_decay": train.weight_decay if group.decay else 0.0,
-            }
-        )
-    return SGD(groups, lr=train.lr, momentum=train.momentum, nesterov=train.nesterov)
+        for multiplier, names in _by_rate(group, train.rates).items():
+            groups.append(
+                {
+                    "params": [parameters[name] for name in names],
+                    "multiplier": multiplier,
+                    "lr": train.lr * multiplier,
+                    "weight_decay": train.weight_decay if group.decay else 0.0,
+                }
+            )
+    made: Optimizer = OPTIMIZERS.create(
+        train.optimizer.name, groups=groups, lr=train.lr, **train.optimizer.options
+    )
+    return made
+
+
+def _by_rate(group: ParameterGroup, rates: Rates) -> dict[float, list[str]]:
+    """The parameters of a group by their multiple of lr."""
+    if group.pretrained:
+        usual = rates.pretrained_bias if group.bias else 1.0
+    else:
+        usual = rates.new_bias if group.bias else rates.new
+    found: dict[float, list[str]] = {}
+    for name in group.names:
+        own = [rate for wanted, rate in rates.named.items() if _is_named(name, wanted)]
+        found.setdefault(own[0] if own else usual, []).append(name)
+    return found
+
+
+def _is_named(name: str, wanted: str) -> bool:
+    """Whether `wanted` is the parameter's own name (raw_theta), or the end of its full one after a dot."""
+    return name == wanted or name.endswith(f".{wanted}")

@@ -1,8 +1,13 @@
-"""What makes a run this run: its config, its data, the versions. Written at its start, checked at resume."""
+"""Where a run comes from: its config, data, first weights, plugins and versions.
+
+Written at the start of a run, compared when it is continued, and compared between its processes.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata as metadata
+import json
 import os
 import platform
 import sys
@@ -13,10 +18,12 @@ from typing import Any
 import torch
 
 from wsol.config import Config
-from wsol.config_file import config_to_dict, load_config
+from wsol.config_file import config_to_dict, dump_config, load_config
 from wsol.config_types import shown
-from wsol.errors import ConfigError, DataError
-from wsol.runs.folder import DataRecord, RunFolder
+from wsol.data.record import DataRecord
+from wsol.errors import CheckpointError, ConfigError, DataError, RunFolderError
+from wsol.plugins import loaded
+from wsol.runs.folder import RunFolder
 from wsol.runs.ranks import Ranks
 from wsol.version import __version__
 
@@ -33,22 +40,67 @@ FREE = (
 )
 
 
-def write_identity(
+def require_same_config(config: Config, ranks: Ranks) -> None:
+    """Raise on every rank where the processes of a run have different configs or plugins."""
+    own = {**config_to_dict(config), "plugin files": {p["module"]: p["sha256"] for p in loaded()}}
+    digest = hashlib.sha256(json.dumps(own, sort_keys=True, default=str).encode()).hexdigest()
+    if len(set(ranks.gather(digest))) == 1:
+        return
+    everyone = ranks.gather(own)
+    rank = next(r for r, other in enumerate(everyone) if other != everyone[0])
+    changes = [
+        f"{key} is {shown(main)} on rank 0, {shown(other)} on rank {rank}"
+        for key, main, other in _differences(everyone[0], everyone[rank])
+    ]
+    raise ConfigError(
+        f"the processes of this run were started with different configs: {_first(changes)}; "
+        "start all of them with the same"
+    )
+
+
+def write_provenance(
     folder: RunFolder, config: Config, data: DataRecord, weights: dict[str, Any], ranks: Ranks
 ) -> None:
-    folder.write_config(config)
+    """At the start of a run: its config, its data, its first weights, its plugins, what it runs on."""
+    folder.write(folder.config, dump_config(config))
     folder.write_json(folder.data, data.to_json())
     folder.write_json(folder.weights, weights)
-    write_versions(folder, ranks)
+    plugins = loaded()
+    if plugins:
+        folder.write_json(folder.plugins, {"plugins": plugins})
+    folder.write_json(folder.versions, _versions(ranks))
 
 
-def write_versions(folder: RunFolder, ranks: Ranks) -> None:
-    """What the run was begun with; of every continuation the same, in their order, under `resumed`."""
+def renew_provenance(folder: RunFolder, config: Config, ranks: Ranks) -> list[str]:
+    """At a continuation: the config as it is now, and what it runs on, under `resumed`.
+
+    Returns what will make the continued run differ from one that was never stopped, in words.
+    """
     now = _versions(ranks)
-    if folder.versions.exists():
-        first = folder.read_json(folder.versions)
-        now = {**first, "resumed": [*first.get("resumed", []), now]}
-    folder.write_json(folder.versions, now)
+    first = folder.read_json(folder.versions) if folder.versions.exists() else now
+    before = [first, *first.get("resumed", [])][-1]
+    notes = _changed_plugins(folder)
+    threads = before.get("threads", now["threads"])
+    if threads != now["threads"]:
+        notes.append(f"{threads} threads before, {now['threads']} now: not the same bit for bit")
+    folder.write(folder.config, dump_config(config))
+    folder.write_json(folder.versions, {**first, "resumed": [*first.get("resumed", []), now]})
+    return notes
+
+
+def _changed_plugins(folder: RunFolder) -> list[str]:
+    """The plugins whose file is not the one that the run began with."""
+    if not folder.plugins.exists():
+        return []
+    try:
+        before = {p["module"]: p["sha256"] for p in folder.read_json(folder.plugins)["plugins"]}
+    except (KeyError, TypeError):
+        raise RunFolderError(f"{folder.plugins}: not what a run writes") from None
+    return [
+        f"the plugin {p['module']} ({p['file']}) has changed since the run began"
+        for p in loaded()
+        if before.get(p["module"], p["sha256"]) != p["sha256"]
+    ]
 
 
 def _versions(ranks: Ranks) -> dict[str, Any]:
@@ -67,37 +119,35 @@ def _versions(ranks: Ranks) -> dict[str, Any]:
     }
 
 
-def renew_identity(
-    folder: RunFolder, config: Config, data: DataRecord, weights: dict[str, Any], ranks: Ranks
-) -> None:
-    """Check that it is the same run, then note what it continues on and with."""
-    check_same_run(folder, config, data, weights)
-    folder.write_config(config)
-    write_versions(folder, ranks)
-
-
 def check_same_run(folder: RunFolder, config: Config, data: DataRecord, weights: dict[str, Any]) -> None:
     """Refuse to continue a run with other data, or with a config that would have led to other weights."""
     former = load_config(folder.config)
+    differences = list(_differences(config_to_dict(former), config_to_dict(config)))
+    was, now = folder.read_json(folder.weights).get("sha256"), weights["sha256"]
     # A weights file may have moved: its content is what counts.
-    same_weights = weights["sha256"] == folder.read_json(folder.weights).get("sha256")
-    free = (*FREE, "model.weights") if same_weights else FREE
-    changed = [
-        f"{key} was {shown(old)}, is {shown(new)}"
-        for key, old, new in _differences(config_to_dict(former), config_to_dict(config))
-        if key not in free
-    ]
+    free = (*FREE, "model.weights") if was == now else FREE
+    changed = [f"{key} was {shown(a)}, is {shown(b)}" for key, a, b in differences if key not in free]
     if changed:
         raise ConfigError(
-            f"{folder.path}: --resume with another config than the run's: {'; '.join(changed[:4])}"
-            + (f" and {len(changed) - 4} more" if len(changed) > 4 else "")
+            f"{folder.path}: --resume with another config than the run's: {_first(changed)}; "
+            "use the run's own, or begin a new run"
         )
-    was = DataRecord.read(folder)
-    if (was.digest, was.counts) != (data.digest, data.counts):
+    if was != now:
+        raise CheckpointError(
+            f"{config.model.weights}: these are not the weights that {folder.path} began with: their SHA-256 "
+            f"was {str(was)[:12]}, is {str(now)[:12]}; put the former file back, or begin a new run"
+        )
+    trained_on = DataRecord.read(folder)
+    if (trained_on.digest, trained_on.counts) != (data.digest, data.counts):
         raise DataError(
             f"{folder.path}: --resume with other data than the run's: {config.data.root} has {_shown(data)}, "
-            f"the run had {_shown(was)}"
+            f"the run had {_shown(trained_on)}"
         )
+
+
+def _first(changes: list[str], most: int = 4) -> str:
+    more = f" and {len(changes) - most} more" if len(changes) > most else ""
+    return "; ".join(changes[:most]) + more
 
 
 def _differences(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
-if TYPE_CHECKING:
-    from wsol.models.localizer import Localizer
+from wsol.models.randomness import Random
+
+
+class HasRandomModules(Protocol):
+    """A localizer, or the training step around one with its batch transforms."""
+
+    def random_modules(self) -> Iterable[tuple[str, Random]]: ...
 
 
 def seed_everything(seed: int) -> None:
@@ -19,7 +25,7 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def capture(localizer: Localizer) -> dict[str, Any]:
+def capture(parts: HasRandomModules) -> dict[str, Any]:
     """The states as plain containers and tensors, as a checkpoint takes them."""
     version, numbers, gauss = random.getstate()
     name, keys, position, has_gauss, cached = np.random.get_state(legacy=True)  # noqa: NPY002
@@ -28,12 +34,12 @@ def capture(localizer: Localizer) -> dict[str, Any]:
         "numpy": [name, np.asarray(keys).tolist(), int(position), int(has_gauss), float(cached)],
         "torch": torch.get_rng_state(),
         "cuda": [torch.cuda.get_rng_state()] if torch.cuda.is_available() else [],
-        "modules": {name: module.rng_state() for name, module in localizer.random_modules()},
+        "modules": {name: module.rng_state() for name, module in parts.random_modules()},
     }
 
 
-def restore(state: dict[str, Any], localizer: Localizer) -> None:
-    """Continue from what `capture` returned."""
+def restore(state: dict[str, Any], parts: HasRandomModules) -> None:
+    """Continue from what `capture` returned. A part that was not there keeps the state it has."""
     version, numbers, gauss = state["python"]
     random.setstate((version, tuple(numbers), gauss))
     name, keys, *rest = state["numpy"]
@@ -41,5 +47,6 @@ def restore(state: dict[str, Any], localizer: Localizer) -> None:
     torch.set_rng_state(state["torch"])
     if state["cuda"] and torch.cuda.is_available():
         torch.cuda.set_rng_state(state["cuda"][0])
-    for name, module in localizer.random_modules():
-        module.set_rng_state(state["modules"][name])
+    for name, module in parts.random_modules():
+        if name in state["modules"]:
+            module.set_rng_state(state["modules"][name])

@@ -9,19 +9,27 @@ from typing import Any, Self
 from wsol.config import Config, Data
 from wsol.data.dataset import EpochSampler, TrainLoader, make_train_loader
 from wsol.data.index import open_dataset, refuse_bad_images
-from wsol.errors import ConfigError
+from wsol.data.record import DataRecord
+from wsol.errors import ConfigError, RunFolderError
 from wsol.models.localizer import build_localizer
 from wsol.records import DataIndex, Sample
-from wsol.runs.checkpoint import load_model_state, require_parts
-from wsol.runs.folder import DataRecord, RunFolder, describe
+from wsol.runs.checkpoint import State, load_model_state, require_parts
+from wsol.method_names import describe
+from wsol.runs.folder import RunFolder
+from wsol.runs.history import Row, read_csv
 from wsol.runs.ranks import Ranks
 from wsol.training import random_state
-from wsol.training.log import EpochSums, Row, RunLog
-from wsol.training.provenance import renew_identity, write_identity
+from wsol.training.log import EpochSums, RunLog
+from wsol.training.provenance import (
+    check_same_run,
+    renew_provenance,
+    require_same_config,
+    write_provenance,
+)
 from wsol.training.train_step import TrainStep
 from wsol.training.validation import Validator
 
-# What continues a run: of the learner, of the progress, and the rest.
+# What continues a run: of the training step, of the progress, and the rest.
 PARTS = (
     *("model", "optimizer", "scaler"),
     *("epoch", "step", "sums", "history"),
@@ -54,32 +62,32 @@ def open_checked(data: Data) -> tuple[DataIndex, DataRecord]:
 
 
 @dataclass
-class Run:
-    """A run ready to go on, as one rank sees it. The main rank alone writes."""
+class Session:
+    """A run that is ready to go on, as one process sees it. The main rank alone writes."""
 
     config: Config
     ranks: Ranks
     folder: RunFolder
     log: RunLog
-    words: str  # the model in a few words
+    description: str  # the model in a few words
     samples: Sequence[Sample]
     sampler: EpochSampler
     loader: TrainLoader
     validator: Validator
-    learner: TrainStep
+    train_step: TrainStep
     progress: Progress
 
     def save(self, best: bool = False) -> None:
         """A checkpoint of everything that continues the run from here. Every rank calls this."""
-        states = self.ranks.gather(random_state.capture(self.learner.localizer))
+        states = self.ranks.gather(random_state.capture(self.train_step))
 
         def write() -> None:
             self.folder.checkpoints.save(
                 {
-                    **self.learner.state(),
+                    **self.train_step.state(),
                     **self.progress.state(),
                     "random": states,  # one of each rank
-                    "describes": self.words,
+                    "describes": self.description,
                 },
                 best,
             )
@@ -87,16 +95,36 @@ class Run:
         self.ranks.on_main(write)
 
 
-def prepare(config: Config, folder: RunFolder, resume: bool, ranks: Ranks) -> Run:
-    """Begin a run in the folder, or continue the one that is there."""
+def last_state(folder: RunFolder, log: RunLog) -> State | None:
+    """The newest checkpoint of the run that is to be continued, or None where it never saved one.
+
+    Raises where checkpoints were saved and none is left: beginning again would overwrite the log of that run.
+    """
+    state = folder.checkpoints.load_last(log.note)
+    if state is None and folder.config.exists():
+        epochs = len(read_csv(folder.metrics)) if folder.metrics.exists() else 0
+        if epochs > 1:  # the first row is written just before the first checkpoint
+            raise RunFolderError(
+                f"{folder.path}: {folder.metrics.name} has {epochs} epochs, but none of the checkpoints "
+                f"{', '.join(folder.checkpoints.names)} is left to continue from; choose another --run-dir"
+            )
+        log.note("the run was stopped before its first checkpoint; it begins again at epoch 1")
+    return state
+
+
+def prepare(
+    config: Config, folder: RunFolder, resume: bool, ranks: Ranks, progress_lines: bool = True
+) -> Session:
+    """Begin a run in the folder, or continue the one that is there. Every rank calls this."""
     t = config.train
-    log = RunLog(t.epochs, silent=not ranks.is_main)
+    log = RunLog(t.epochs, ranks.is_main, progress_lines)
+    require_same_config(config, ranks)
     ranks.on_main(lambda: folder.claim(resume))
 
     # The data: read and checked by the main rank, the same for all.
     index, data = ranks.on_main(lambda: open_checked(config.data))
     for reason in data.skipped:
-        log.say(f"note: left out of training: {reason}")
+        log.note(f"left out of training: {reason}")
     samples = index.split("train")
     sampler = EpochSampler(len(samples), t.batch_size, t.seed, rank=ranks.rank, world=ranks.world)
     loader = make_train_loader(
@@ -113,45 +141,52 @@ def prepare(config: Config, folder: RunFolder, resume: bool, ranks: Ranks) -> Ru
     localizer = build_localizer(config.model, len(index.classes), index.hierarchy, config.data.image_size)
     localizer.seed(t.seed)
     random_state.seed_everything(t.seed + ranks.rank)
-    learner = TrainStep(localizer, t, ranks)
-    words = describe(config, len(index.classes))
+    weights = localizer.weights_report.to_dict()
+    train_step = TrainStep(localizer, t, ranks)
+    description = describe(config, len(index.classes))
+    validator = Validator(index.split("val"), config, ranks)
 
-    # The run: continued where it stopped, or begun.
+    # The run: continued where it stopped, or begun. Nothing in the folder changes before all checks are done.
     progress = Progress()
-    state = ranks.on_main(lambda: folder.checkpoints.load_last(log.say) if resume else None)
+    notes: list[str] = []
+    state = ranks.on_main(lambda: last_state(folder, log)) if resume else None
     if state is None:
-        ranks.on_main(lambda: write_identity(folder, config, data, localizer.weights_report.to_dict(), ranks))
+        ranks.on_main(lambda: write_provenance(folder, config, data, weights, ranks))
     else:
         require_parts(state, PARTS)
-        load_model_state(localizer, state["model"], here=words, there=state["describes"])
-        ranks.on_main(lambda: renew_identity(folder, config, data, localizer.weights_report.to_dict(), ranks))
-        learner.load_optimizer(state)
+        load_model_state(localizer, state["model"], here=description, there=state["describes"])
+        ranks.on_main(lambda: check_same_run(folder, config, data, weights))
+        train_step.load_optimizer(state)
         progress = Progress.of(state)
         if progress.epoch > t.epochs:
             raise ConfigError(f"train.epochs {t.epochs}: {folder.path} has {progress.epoch} epochs already")
         if len(state["random"]) == ranks.world:
-            random_state.restore(state["random"][ranks.rank], localizer)
+            random_state.restore(state["random"][ranks.rank], train_step)
         else:
-            log.say(
-                f"note: {len(state['random'])} processes before, {ranks.world} now: not the same bit for bit"
+            notes.append(
+                f"{len(state['random'])} processes before, {ranks.world} now: not the same bit for bit"
             )
+        notes += ranks.on_main(lambda: renew_provenance(folder, config, ranks))
+    ranks.on_main(lambda: folder.diverged.unlink(missing_ok=True))  # it told of the attempt before this one
+    for text in notes:
+        log.note(text)
     log.start(folder.tensorboard, progress.epoch)
     log.say(
-        f"{words}: {len(samples)} training images, {sampler.steps} steps of {t.batch_size} in each of "
+        f"{description}: {len(samples)} training images, {sampler.steps} steps of {t.batch_size} in each of "
         f"{t.epochs} epochs, lr {t.lr:g}, on {ranks.world} x {ranks.device}; run folder {folder.path}"
     )
     if state is not None:
         log.say(f"continuing after {progress.epoch} epochs and {progress.step} steps")
-    return Run(
+    return Session(
         config=config,
         ranks=ranks,
         folder=folder,
         log=log,
-        words=words,
+        description=description,
         samples=samples,
         sampler=sampler,
         loader=loader,
-        validator=Validator(index.split("val"), config, ranks),
-        learner=learner,
+        validator=validator,
+        train_step=train_step,
         progress=progress,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -23,8 +24,10 @@ class StopSignal:
         self._owner = os.getpid()
 
     def __enter__(self) -> StopSignal:
-        for number in self.SIGNALS:
-            self._former[number] = signal.signal(number, self._note)
+        # Python delivers signals to the main thread only; training in another one hears none.
+        if threading.current_thread() is threading.main_thread():
+            for number in self.SIGNALS:
+                self._former[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,11 @@ from torch.nn.parallel import DistributedDataParallel
 from wsol import config
 from wsol.data.dataset import Batch
 from wsol.errors import ConfigError
+from wsol.models.heads.targets import Targets, split_targets, weighted
+from wsol.models.randomness import Random, seed_each
 from wsol.runs.ranks import Ranks
 from wsol.training.optimizer import make_optimizer
+from wsol.training.transforms.transform import apply_transforms, make_transforms
 
 if TYPE_CHECKING:
     from wsol.models.localizer import Localizer
@@ -43,6 +47,8 @@ class TrainStep:
         self.localizer = localizer
         self.optimizer = make_optimizer(localizer, train)
         self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
+        self.transforms = make_transforms(train.transforms, tuple(localizer.mean.flatten().tolist()))
+        seed_each(self._random_transforms(), train.seed)
         self._train = train
         self._device = ranks.device
         self._precision = PRECISIONS[train.amp]
@@ -62,23 +68,23 @@ class TrainStep:
         """Forward and backward in `accumulate` parts. Returns sums over the images; no weight has changed.
 
         Every part is weighted by its share of the batch, so the gradient is that of the batch's mean loss.
+        The transforms change the batch before it is split. Where one mixes labels, the localizer's forward
+        pass gets none.
         """
         self.optimizer.zero_grad(set_to_none=True)
         figures: dict[str, float] = {}
         size = len(batch.labels)
         parts = self._train.accumulate
-        chunks = zip(batch.images.split(size // parts), batch.labels.split(size // parts), strict=True)
-        for number, (images, labels) in enumerate(chunks, start=1):
-            images = images.to(self._device, non_blocking=True).contiguous(memory_format=self._format)
-            labels = labels.to(self._device, non_blocking=True)
+        for number, (images, targets) in enumerate(self._parts(batch, size // parts), start=1):
+            labels = targets if isinstance(targets, Tensor) else None
             with self._sync(number == parts):
                 with torch.autocast(self._device.type, self._precision, enabled=self._precision is not None):
                     output = self._model(images, labels)
-                    terms = self.localizer.loss(output, labels)
+                    terms = self.localizer.loss(output, targets)
                     loss = torch.stack(list(terms.values())).sum()
-                self._scaler.scale(loss * (len(labels) / size)).backward()
-            for name, value in self._figures(output.logits, labels, loss, terms).items():
-                figures[name] = figures.get(name, 0.0) + value * len(labels)
+                self._scaler.scale(loss * (len(images) / size)).backward()
+            for name, value in self._figures(output.logits, targets, loss, terms).items():
+                figures[name] = figures.get(name, 0.0) + value * len(images)
         figures["images"] = size
         return figures
 
@@ -113,6 +119,27 @@ class TrainStep:
         if state["scaler"]:
             self._scaler.load_state_dict(state["scaler"])
 
+    def random_modules(self) -> Iterator[tuple[str, Random]]:
+        """Every part of the training that draws from a generator of its own, with its name."""
+        yield from self.localizer.random_modules()
+        yield from self._random_transforms()
+
+    def _random_transforms(self) -> Iterator[tuple[str, Random]]:
+        return ((f"transforms.{i}", transform) for i, transform in enumerate(self.transforms))
+
+    def _parts(self, batch: Batch, size: int) -> Iterator[tuple[Tensor, Targets]]:
+        """The transformed batch in parts of `size` images, on the device."""
+        images: Tensor = batch.images
+        targets: Targets = batch.labels
+        if self.transforms:
+            images, labels = images.to(self._device), batch.labels.to(self._device)
+            images, targets = apply_transforms(self.transforms, images, labels)
+        for part, of_part in zip(images.split(size), split_targets(targets, size), strict=True):
+            part = part.to(self._device, non_blocking=True).contiguous(memory_format=self._format)
+            if isinstance(of_part, Tensor):
+                of_part = of_part.to(self._device, non_blocking=True)
+            yield part, of_part
+
     def _sync(self, last: bool) -> AbstractContextManager[None]:
         """Ranks exchange gradients once in a step, in the backward pass of its last part."""
         if isinstance(self._model, DistributedDataParallel) and not last:
@@ -121,10 +148,12 @@ class TrainStep:
 
     @torch.no_grad()
     def _figures(
-        self, logits: Tensor, labels: Tensor, loss: Tensor, terms: dict[str, Tensor]
+        self, logits: Tensor, targets: Targets, loss: Tensor, terms: dict[str, Tensor]
     ) -> dict[str, float]:
         """Means over a part: the loss and its terms, the accuracy, how much the attention masks vary."""
-        values = {"loss": loss, "accuracy": (logits.argmax(1) == labels).double().mean()}
+        best = logits.argmax(1)
+        accuracy = weighted(lambda labels: (best == labels).double().mean(), targets)
+        values = {"loss": loss, "accuracy": accuracy}
         if len(terms) > 1:
             values |= {f"loss_{name}": term for name, term in terms.items()}
         deviations = [mask.double().std(dim=1).mean() for mask in self.localizer.masks() if mask.shape[1] > 1]

@@ -10,7 +10,8 @@ import pytest
 
 from wsol.cli import main
 from wsol.data.archive import prepare
-from wsol.data.cub import load_cub
+from wsol.data.faults import Faults
+from wsol.data.sets.cub import Cub
 from wsol.data.synthetic.paint import make_dataset
 from wsol.errors import DataError
 
@@ -39,7 +40,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_the_data_set_becomes_the_folder_asked_for(archive: Path, birds: Path, tmp_path: Path) -> None:
     out = prepare(archive, tmp_path / "deep" / "CUB")
     assert files(out) == files(birds) | {"attributes.txt": b"abc"}
-    assert load_cub(out).digest() == load_cub(birds).digest()
+    assert Cub().read(out, Faults()).digest() == Cub().read(birds, Faults()).digest()
     assert [p.name for p in out.parent.iterdir()] == ["CUB"]  # no draft is left
 
 

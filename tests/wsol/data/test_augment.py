@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-import cv2
 import numpy as np
 
 from wsol.data.augment import ResizeCropFlip
+from wsol.data.transforms import View
 
 SIDE = 32
 # Red is the column and green the row of a 40 x 40 image, so that a crop tells where it came from.
@@ -30,11 +30,17 @@ def test_the_network_is_not_asked_for_a_newer_version() -> None:
     assert os.environ["NO_ALBUMENTATIONS_UPDATE"] == "1"
 
 
-def test_image_is_resized_to_the_square_first() -> None:
-    image = np.random.default_rng(0).integers(0, 256, (30, 50, 3), dtype=np.uint8)
-    whole = ResizeCropFlip(SIDE, SIDE, seed=0)(image, (0, 0))
-    expected = cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
-    assert any(np.array_equal(whole, e) for e in (expected, expected[:, ::-1]))
+def test_an_image_is_resized_as_at_test() -> None:
+    """Without a crop, and but for the flip, the training square is the test square bit for bit."""
+    image = np.random.default_rng(0).integers(0, 256, (90, 150, 3), dtype=np.uint8)
+    expected = View("resize", SIDE).apply(image)
+    augment = ResizeCropFlip(SIDE, SIDE, seed=0)
+    squares = [augment(image, (0, i)) for i in range(20)]
+    upright = [np.array_equal(square, expected) for square in squares]
+    flipped = [np.array_equal(square, expected[:, ::-1]) for square in squares]
+    assert all(a != b for a, b in zip(upright, flipped, strict=True))
+    assert any(upright)
+    assert any(flipped)
 
 
 def test_a_draw_depends_on_seed_epoch_and_index_alone() -> None:

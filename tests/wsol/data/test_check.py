@@ -9,9 +9,14 @@ import pytest
 from PIL import Image
 
 from wsol.cli import main
-from wsol.data.check import check_dataset, detect_kind
-from wsol.data.cub import load_cub
+from wsol.config import Data
+from wsol.data.check import check_dataset
+from wsol.data.faults import Faults
+from wsol.data.image_cache import NAME
+from wsol.data.index import detect_kind, open_dataset
+from wsol.data.sets.cub import Cub
 from wsol.data.synthetic.paint import make_dataset
+from wsol.errors import DataError
 
 
 @pytest.fixture
@@ -58,8 +63,7 @@ def test_every_annotation_fault_is_listed(root: Path) -> None:
 
 
 def test_every_bad_and_every_strange_file_is_listed_in_one_pass(root: Path) -> None:
-    paths = [s.path for s in load_cub(root).samples]
-    before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    paths = [s.path for s in Cub().read(root, Faults()).samples]
     paths[0].unlink()
     paths[1].write_bytes(b"")
     paths[2].write_bytes(paths[2].read_bytes()[:-100])
@@ -72,6 +76,7 @@ def test_every_bad_and_every_strange_file_is_listed_in_one_pass(root: Path) -> N
     exif[0x0112] = 3
     Image.open(paths[7]).save(paths[7], exif=exif)
     (root / "images" / "stray.jpg").write_bytes(b"")
+    (root / NAME).unlink()
     altered = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
 
     report = check_dataset(root)
@@ -89,12 +94,12 @@ def test_every_bad_and_every_strange_file_is_listed_in_one_pass(root: Path) -> N
         f"{root}/images/stray.jpg: in no list, so not part of the data set",
     ]
     assert size == Image.open(paths[4]).size
-    assert {p: p.read_bytes() for p in root.rglob("*") if p.is_file()} == altered  # nothing is repaired
-    assert len(before) == len(altered)
+    after = {p: p.read_bytes() for p in root.rglob("*") if p.is_file() and p.name != NAME}
+    assert after == altered  # nothing is repaired
 
 
 def test_the_same_content_in_training_and_test_is_a_fault(root: Path) -> None:
-    index = load_cub(root)
+    index = Cub().read(root, Faults())
     train, test, other = index.split("train")[0], index.split("test")[0], index.split("train")[5]
     shutil.copy(train.path, test.path)
     shutil.copy(train.path, other.path)
@@ -110,15 +115,36 @@ def test_the_same_content_in_training_and_test_is_a_fault(root: Path) -> None:
     ]
 
 
-def test_masks_are_read_too(root: Path) -> None:
-    first, second = load_cub(root).samples[:2]
+def test_segmentations_are_read_too(root: Path) -> None:
+    first, second = Cub().read(root, Faults()).samples[:2]
     assert first.segmentation_path is not None
     assert second.segmentation_path is not None
     first.segmentation_path.write_bytes(b"")
     Image.new("L", (3, 5)).save(second.segmentation_path)
     faults = check_dataset(root).faults
-    assert faults[0] == f"{first.segmentation_path}: empty file"
-    assert faults[1].startswith(f"{second.segmentation_path}: mask of 3 x 5 for an image of")
+    assert len(faults) == 2
+    assert faults[0].startswith(f"{second.segmentation_path}: segmentation of 3 x 5 for an image of")
+    assert faults[1] == f"{first.segmentation_path}: empty file"
+
+
+def test_a_segmentation_of_another_size_is_refused_when_a_run_opens_the_data(root: Path) -> None:
+    path = Cub().read(root, Faults()).samples[1].segmentation_path
+    assert path is not None
+    Image.new("L", (3, 5)).save(path)
+    with pytest.raises(DataError, match=rf"{path}: segmentation of 3 x 5 for an image of \d+ x \d+"):
+        open_dataset(Data.of("cub", root=root))
+
+
+def test_images_without_a_segmentation_are_counted(root: Path) -> None:
+    samples = Cub().read(root, Faults()).samples
+    for sample in samples[3:5]:
+        assert sample.segmentation_path is not None
+        sample.segmentation_path.unlink()
+    report = check_dataset(root)
+    assert report.faults == ()
+    assert report.notes == (f"{root}: 2 of 12 images have no segmentation, the first is {samples[3].name}",)
+    shutil.rmtree(root / "segmentations")
+    assert check_dataset(root).notes == ()
 
 
 def test_clipped_boxes_and_empty_classes_are_noted(root: Path) -> None:
@@ -145,7 +171,7 @@ def test_the_command_prints_counts_and_exits_by_what_it_found(
 ) -> None:
     assert main(["data", "check", str(root)]) == 0
     assert capsys.readouterr().out == "12 images, 2 classes, no fault\n"
-    bad = load_cub(root).samples[0].path
+    bad = Cub().read(root, Faults()).samples[0].path
     bad.write_bytes(b"")
     assert main(["data", "check", str(root)]) == 1
     assert capsys.readouterr().out == f"fault: {bad}: empty file\n12 images, 2 classes, 1 fault\n"

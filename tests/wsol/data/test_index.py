@@ -113,7 +113,13 @@ def test_synthetic_birds_are_painted_once(tmp_path: Path, capsys: pytest.Capture
     assert capsys.readouterr().err == ""
 
 
-def test_other_birds_than_asked_for_are_refused(tmp_path: Path) -> None:
-    make_dataset(tmp_path / "birds", species=2, train=2, test=1, size=48, progress=False)
-    with pytest.raises(DataError, match=r"species: 2, not 12\); choose a new root"):
-        open_dataset(Data.of("synthetic", root=tmp_path / "birds"))
+def test_other_birds_than_asked_for_are_used_and_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = make_dataset(tmp_path / "birds", species=2, train=2, test=1, size=48, progress=False)
+    index = open_dataset(Data.of("synthetic", root=root, species=2, train=5, test=1, size=48))
+    assert (index.name, len(index.samples)) == ("synthetic", 6)
+    assert capsys.readouterr().err == (
+        f"wsol: note: {root} holds other birds than the config asks for (training images: 4 instead of 10); "
+        "these are used; to have the others painted, set data.root to a new folder\n"
+    )

@@ -6,6 +6,7 @@ import errno
 import multiprocessing
 import os
 import pickle
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -32,10 +33,12 @@ def make_index(num: int = NUM) -> DataIndex:
 
 def make_writer(folder: Path, index: DataIndex) -> PredictionsWriter:
     header = Header.of(index, index.samples, "test", View("crop", 64), "epoch 3", "abc")
-    return PredictionsWriter(folder, header, token="same")
+    return PredictionsWriter(folder, folder.with_name("draft"), header)
 
 
 def start(writer: PredictionsWriter, index: DataIndex) -> None:
+    shutil.rmtree(writer.draft, ignore_errors=True)
+    writer.draft.mkdir()
     writer.start([s.label for s in index.samples], [s.size for s in index.samples])
 
 
@@ -117,10 +120,10 @@ def test_a_former_folder_is_replaced_only_when_the_new_one_is_whole(tmp_path: Pa
     assert len(Predictions(tmp_path / "p")) == NUM
 
 
-def test_a_kill_in_the_middle_of_the_swap_leaves_the_former_predictions(
+def test_a_kill_in_the_middle_of_the_swap_leaves_predictions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every step of the swap may be the last one: predictions are always found."""
+    """Whichever step of the swap is the last one that happens, predictions are found under their name."""
     index = make_index()
 
     def write_all() -> PredictionsWriter:
@@ -129,25 +132,17 @@ def test_a_kill_in_the_middle_of_the_swap_leaves_the_former_predictions(
         write_rows(tmp_path / "p", range(NUM))
         return writer
 
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
     write_all().finish()
-    whole_rename = Path.rename
-    for steps in (0, 1):
-        writer, left = write_all(), steps
-
-        def rename_until(self: Path, target: Path) -> Path:
-            nonlocal left
-            if left == 0:
-                raise KeyboardInterrupt
-            left -= 1
-            return whole_rename(self, target)
-
+    for step in ("exchange", "shutil.rmtree"):
+        writer = write_all()
         with monkeypatch.context() as patch:
-            patch.setattr(Path, "rename", rename_until)
+            patch.setattr(f"wsol.runs.files.{step}", killed)
             with pytest.raises(KeyboardInterrupt):
                 writer.finish()
-        assert len(Predictions(tmp_path / "p")) == NUM, f"killed before step {steps + 1}"
-    write_all().finish()
-    assert [p.name for p in tmp_path.iterdir()] == ["p"], "the next evaluation clears up"
+        assert len(Predictions(tmp_path / "p")) == NUM, f"killed at {step}"
 
 
 def test_a_full_disk_is_one_line_and_keeps_the_former_predictions(
@@ -173,7 +168,8 @@ def test_image_files_are_kept_relative_to_the_data_set(tmp_path: Path) -> None:
     inside = Sample("a/1.jpg", tmp_path / "birds/images/a/1.jpg", 0, (), "test", (9, 9))
     outside = Sample("b.jpg", tmp_path / "elsewhere/b.jpg", 0, (), "test", (9, 9))
     index = DataIndex("fake", tmp_path / "birds", (inside, outside), tuple("ab"))
-    writer = PredictionsWriter(tmp_path / "p", Header.of(index, index.samples, "test", View("resize", 8)))
+    header = Header.of(index, index.samples, "test", View("resize", 8))
+    writer = PredictionsWriter(tmp_path / "p", tmp_path / "draft", header)
     start(writer, index)
     zeros = np.zeros((2, 2, 2, 2), np.float32)
     writer.write(np.arange(2), zeros[:, :, 0, 0], zeros, np.zeros(2, bool))

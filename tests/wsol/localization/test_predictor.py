@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from wsol.config import Attention, Backbone, Head, Model
-from wsol.data.check import read_dataset
 from wsol.data.faults import Faults
 from wsol.data.image import read_image
+from wsol.data.index import read_dataset
 from wsol.data.synthetic.paint import make_dataset
 from wsol.data.transforms import View
 from wsol.localization.predictions import Header, Predictions

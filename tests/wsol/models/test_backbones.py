@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,7 @@ def make(name: str, weights: str | Path = "none", **options: Any) -> Backbone:
 
 
 def run(backbone: Backbone, x: Tensor = IMAGE) -> dict[str, Tensor]:
-    outputs = {}
-    for name, stage in backbone.eval():
-        x = outputs[name] = stage(x)
+    outputs: dict[str, Tensor] = backbone.eval()(x, reads=tuple(backbone.outline.features))
     return outputs
 
 
@@ -48,7 +46,8 @@ class TestTheCutIsTheNetwork:
         layers = make_layers(cfgs["D"])
         torch.save(nn.ModuleDict({"features": layers}).state_dict(), tmp_path / "net.pth")
         outputs = run(make("vgg16", tmp_path / "net.pth"))
-        ends = {"pool1": 5, "pool2": 10, "pool3": 17, "pool4": 24, "conv5_3": 30}
+        ends = {"conv1_2": 4, "pool1": 5, "conv2_2": 9, "pool2": 10, "conv3_3": 16, "pool3": 17}
+        ends |= {"conv4_3": 23, "pool4": 24, "conv5_3": 30}
         assert list(outputs) == list(ends)
         for name, end in ends.items():
             assert torch.equal(outputs[name], layers[:end](IMAGE))
@@ -105,8 +104,12 @@ class TestTheCutIsTheNetwork:
         whole(IMAGE)
         for ours, theirs in zip(run(backbone).values(), captured, strict=True):
             assert torch.allclose(ours, theirs, atol=1e-5)
-        assert [f.channels for f in backbone.features.values()] == [stage["num_chs"] for stage in named]
-        assert [f.stride for f in backbone.features.values()] == [stage["reduction"] for stage in named]
+        assert [f.channels for f in backbone.outline.features.values()] == [
+            stage["num_chs"] for stage in named
+        ]
+        assert [f.stride for f in backbone.outline.features.values()] == [
+            stage["reduction"] for stage in named
+        ]
 
 
 def tf_names(network: Any) -> dict[str, Tensor]:
@@ -141,13 +144,16 @@ def test_a_checkpoint_of_the_other_variant_is_refused(tmp_path: Path) -> None:
 )
 def test_placements(name: str, paper: str, original: str, gamma: float) -> None:
     backbone = make(name)
-    assert backbone.place("paper") == tuple(paper.split())
-    assert backbone.place("original") == tuple(original.split())
-    assert backbone.gamma == gamma
-    last = list(backbone.features)[-1]
-    assert backbone.place((last,)) == (last,)
-    with pytest.raises(ConfigError, match="no stage 'pol3'"):
-        backbone.place(("pol3",))
+    assert backbone.outline.place("paper") == tuple(paper.split())
+    assert backbone.outline.place("original") == tuple(original.split())
+    assert backbone.outline.gamma == gamma
+    last = list(backbone.outline.features)[-1]
+    assert backbone.outline.place((last,)) == (last,)
+    assert backbone.outline.place(last) == (last,)
+    with pytest.raises(ValueError, match="no stage 'pol3'"):
+        backbone.outline.place(("pol3",))
+    with pytest.raises(ValueError, match="no placement or stage 'papr'; did you mean 'paper'"):
+        backbone.outline.place("papr")
 
 
 def test_the_paper_places_follow_every_stride() -> None:
@@ -157,7 +163,7 @@ def test_the_paper_places_follow_every_stride() -> None:
         "resnet50": 2 + 3,
         "mobilenet_v1": 1 + 4,
     }
-    assert {name: len(make(name).place("paper")) for name in strided} == strided
+    assert {name: len(make(name).outline.place("paper")) for name in strided} == strided
 
 
 @pytest.mark.parametrize(
@@ -172,8 +178,8 @@ def test_the_paper_places_follow_every_stride() -> None:
 )
 def test_hierarchical_heads_read_strides_8_16_and_the_end(name: str, strides: list[int]) -> None:
     backbone = make(name)
-    assert [feature.stride for feature in backbone.pyramid] == strides
-    assert backbone.pyramid[-1].name == list(backbone.stages)[-1]
+    assert [feature.stride for feature in backbone.outline.pyramid] == strides
+    assert backbone.outline.pyramid[-1].name == list(backbone.stages)[-1]
 
 
 def test_tiny_is_small() -> None:
@@ -181,7 +187,7 @@ def test_tiny_is_small() -> None:
 
 
 def test_output_stride_dilates() -> None:
-    assert list(make("timm:resnet18", output_stride=16).features.values())[-1].stride == 16
+    assert list(make("timm:resnet18", output_stride=16).outline.features.values())[-1].stride == 16
 
 
 @pytest.mark.parametrize(
@@ -228,3 +234,125 @@ def test_the_hub_is_asked_after_the_cache(tmp_path: Path, monkeypatch: pytest.Mo
     assert asked[0][0].startswith("timm/resnet18")
     assert set(backbone.weights_report.left_over) == {"fc.weight", "fc.bias"}
     assert backbone.pretrained == {name for name, _ in backbone.named_parameters()}
+
+
+class TestStrides:
+    @pytest.mark.parametrize(
+        ("name", "options", "stage", "stride", "last"),
+        [
+            ("vgg16", {}, "conv4_3", 8, 16),
+            ("vgg16", {"stride": {"pool5": 2}}, "conv5_3", 16, 32),
+            ("vgg16", {"stride": {"pool3": 1}}, "pool3", 4, 8),
+            ("mobilenet_v1", {"stride": {"blocks3_0": 1, "blocks4_0": 2}}, "blocks3", 8, 16),
+            (
+                "mobilenet_v1",
+                {"variant": "tf", "stride": {"blocks3_0": 1, "blocks4_0": 2}},
+                "blocks3",
+                8,
+                16,
+            ),
+            ("mobilenet_v2", {"stride": {"block14": 2}}, "block13", 16, 32),
+            ("resnet50", {"stride": {"layer4_0": 2, "maxpool": 1}}, "layer3", 8, 16),
+            ("resnet50", {"stride": {"layer3_0": 1}, "pool_before_layer4": True}, "layer3", 8, 16),
+            ("resnet50", {"variant": "keras"}, "layer3", 16, 16),
+        ],
+    )
+    def test_a_plan(self, name: str, options: dict[str, Any], stage: str, stride: int, last: int) -> None:
+        backbone = make(name, **options)
+        assert backbone.outline.features[stage].stride == stride
+        assert backbone.outline.last.stride == last
+        assert backbone.outline.last.name == list(backbone.outline.features)[-1]
+
+    @pytest.mark.parametrize(
+        ("name", "plan", "message"),
+        [
+            ("vgg16", {"pol4": 1}, r"model\.backbone\.stride\.pol4: no such stage; did you mean 'pool4'"),
+            ("vgg16", {"conv5_3": 2}, "this stage has no stride of its own"),
+            (
+                "resnet50",
+                {"layer3": 1},
+                "layer3: this stage has no stride of its own; did you mean 'layer3_0'",
+            ),
+            ("mobilenet_v1", {"blocks4_0": 0}, "0 is not a stride"),
+            ("mobilenet_v2", {"block15": 1}, "no such stage; did you mean"),
+        ],
+    )
+    def test_refuses(self, name: str, plan: dict[str, int], message: str) -> None:
+        with pytest.raises(ConfigError, match=message):
+            make(name, stride=plan)
+
+    def test_names_of_tensors_do_not_depend_on_cuts_or_plans(self) -> None:
+        names: dict[str, dict[str, Any]] = {
+            "resnet50": {"pool_before_layer4": True},
+            "vgg16": {"stride": {"pool5": 2}},
+        }
+        for name, options in names.items():
+            assert list(make(name).state_dict()) == list(make(name, **options).state_dict())
+        assert "stages.pool4.17.weight" in make("vgg16").state_dict()
+
+    def test_the_max_pooling_before_layer4(self) -> None:
+        torch.manual_seed(0)
+        outputs = run(make("resnet50", stride={"layer3_0": 1}, pool_before_layer4=True))
+        assert torch.equal(outputs["pool4"], nn.functional.max_pool2d(outputs["layer3"], 2))
+
+    def test_keras_strides_in_the_first_convolution(self, tmp_path: Path) -> None:
+        whole = torchvision.models.resnet50().eval()
+        # float16 as such files are stored
+        torch.save({k: v.half() for k, v in whole.state_dict().items()}, tmp_path / "net.pth")
+        for name, tensor in whole.state_dict().items():
+            if tensor.is_floating_point():
+                whole.state_dict()[name].copy_(tensor.half().float())
+        for layer in (whole.layer2, whole.layer3, whole.layer4):
+            layer[0].conv1.stride, layer[0].conv2.stride = (2, 2), (1, 1)
+        backbone = make("resnet50", tmp_path / "net.pth", variant="keras", stride={"layer4_0": 2})
+        outputs = run(backbone)
+        x = whole.maxpool(whole.relu(whole.bn1(whole.conv1(IMAGE))))
+        for name in ("layer1", "layer2", "layer3", "layer4"):
+            x = getattr(whole, name)(x)
+            assert torch.equal(outputs[name], x)
+        assert all(p.dtype == torch.float32 for p in backbone.parameters())
+        with pytest.raises(ConfigError, match="no public weights"):
+            make("resnet50", "imagenet", variant="keras")
+
+
+class TestTail:
+    @pytest.mark.parametrize("name", ["tiny", "vgg16", "timm:resnet18"])
+    def test_is_the_rest_of_the_network(self, name: str) -> None:
+        backbone = make(name)
+        outputs = run(backbone)
+        last = backbone.outline.last.name
+        for stage, x in outputs.items():
+            assert torch.equal(backbone.tail(stage, x), outputs[last])
+
+    def test_taps_after_the_stages_that_run(self) -> None:
+        backbone = make("tiny")
+        outputs = run(backbone)
+        taps: dict[str, Callable[[Tensor], Tensor]] = {"stage1": torch.zeros_like, "stage3": torch.neg}
+        negated = backbone.tail("stage1", outputs["stage1"], taps)
+        assert torch.equal(negated, -outputs["stage3"])
+
+    def test_a_stage_that_does_not_exist(self) -> None:
+        with pytest.raises(ValueError, match="no stage 'stage9'; did you mean"):
+            make("tiny").tail("stage9", IMAGE)
+
+    def test_detached_moves_no_parameter_and_no_buffer(self) -> None:
+        torch.manual_seed(0)
+        backbone = make("tiny").train()
+        x = torch.rand(4, 32, 16, 16)
+        before = {name: tensor.clone() for name, tensor in backbone.state_dict().items()}
+        with torch.enable_grad():
+            x.requires_grad_()
+            held = backbone.tail("stage1", x, detached=True)
+            held.square().sum().backward()
+            assert x.grad is not None
+            held_gradient = x.grad.clone()
+            assert all(p.grad is None for p in backbone.parameters())
+            assert all(torch.equal(t, before[n]) for n, t in backbone.state_dict().items())
+            # The plain pass computes the same: batch norm by this batch, the same gradient for x.
+            x.grad.zero_()
+            plain = backbone.tail("stage1", x)
+            plain.square().sum().backward()
+            assert torch.equal(plain, held)
+            assert torch.equal(x.grad, held_gradient)
+            assert any(p.grad is not None for p in backbone.parameters())
+            assert not all(torch.equal(t, before[n]) for n, t in backbone.state_dict().items())

@@ -11,14 +11,28 @@ import numpy as np
 import pytest
 import torch
 
-from wsol.cli import main
-from wsol.config import Backbone, Data, Head, Model
-from wsol.data.index import open_dataset
+from wsol.config import Attention, Backbone, Head, Model
+from wsol.data.hierarchy import Hierarchy
 from wsol.data.transforms import View
-from wsol.errors import ConfigError
+from wsol.errors import ConfigError, RunFolderError, WsolError
 from wsol.models.export import ModelCard, export
 from wsol.models.localizer import Localizer, build_localizer
-from wsol.runs.folder import load_run
+
+TREE = Hierarchy.from_table(
+    ("species", "family", "order"), [(f"species {i}", f"family {i // 2}", "order") for i in range(4)]
+)
+CARD = ModelCard([f"species {i}" for i in range(4)], View("resize", 64), "gpca", 0.2, {"run": "runs/x"})
+
+
+def build(attention: str = "se", head: Head | None = None) -> Localizer:
+    torch.manual_seed(0)
+    model = Model(
+        Backbone("tiny"),
+        weights="none",
+        head=head or Head.of("cam", channels=16),
+        attention=Attention.of(attention),
+    )
+    return build_localizer(model, 4, TREE).eval()
 
 
 def images(num: int) -> torch.Tensor:
@@ -26,69 +40,60 @@ def images(num: int) -> torch.Tensor:
 
 
 @torch.inference_mode()
-def expected(run: Path, batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    output = load_run(run, "cpu").localizer(batch)
+def expected(localizer: Localizer, batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    output = localizer(batch)
     return output.logits, output.maps
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attention", ["se", "gpca"])
-def test_torch_program_agrees_at_every_batch_size(
-    attention: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    run = request.getfixturevalue(f"{attention}_run")
+def test_torch_program_agrees_at_every_batch_size(attention: str, tmp_path: Path) -> None:
     out = tmp_path / "bird.pt2"
-    assert main(["export", str(run), "--format", "torch", "--out", str(out)]) == 0
+    localizer = build(attention)
+    export(localizer, "torch", out, CARD)
     program = torch.export.load(out).module()
     for num in (1, 2, 5):
-        for got, wanted in zip(program(images(num)), expected(run, images(num)), strict=True):
+        for got, wanted in zip(program(images(num)), expected(localizer, images(num)), strict=True):
             torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.slow
-def test_onnxruntime_agrees_at_every_batch_size(se_run: Path, tmp_path: Path) -> None:
+def test_onnxruntime_agrees_at_every_batch_size(tmp_path: Path) -> None:
     runtime: Any = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     pytest.importorskip("onnxscript", reason="onnxscript is not installed")
     out = tmp_path / "deep" / "bird.onnx"
-    assert main(["export", str(se_run), "--format", "onnx", "--out", str(out)]) == 0
+    localizer = build()
+    assert export(localizer, "onnx", out, CARD) == out.with_suffix(".json")
     session = runtime.InferenceSession(str(out), providers=["CPUExecutionProvider"])
     assert [i.type for i in session.get_inputs()] == ["tensor(uint8)"]
     for num in (1, 3, 8):
         results = session.run(["logits", "maps"], {"images": images(num).numpy()})
-        for got, wanted in zip(results, expected(se_run, images(num)), strict=True):
+        for got, wanted in zip(results, expected(localizer, images(num)), strict=True):
             np.testing.assert_allclose(got, wanted.numpy(), atol=1e-3)
 
     card = json.loads(out.with_suffix(".json").read_text())
-    assert card["classes"] == list(load_run(se_run, "cpu").classes)
+    assert card["classes"] == list(CARD.classes)
     assert card["input"]["shape"] == ["batch", 3, 64, 64]
-    assert (card["protocol"], card["threshold"]) == ("gpca", 0.2)
+    assert (card["protocol"], card["threshold"], card["run"]) == ("gpca", 0.2, "runs/x")
     assert sorted(p.name for p in out.parent.iterdir()) == ["bird.json", "bird.onnx"]  # nothing left over
 
 
-def test_gpca_is_refused_for_onnx_with_the_reason_and_the_way_out(
-    gpca_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["export", str(gpca_run), "--format", "onnx", "--out", str(tmp_path / "x.onnx")]) == 2
-    message = capsys.readouterr().err
-    assert "ONNX has no Cholesky" in message
-    assert "--format torch" in message
+def test_gpca_is_refused_for_onnx_with_the_reason_and_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="ONNX has no Cholesky; export it with --format torch"):
+        export(build("gpca"), "onnx", tmp_path / "x.onnx", CARD)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
-def test_danet_is_written_where_onnx_has_its_operators(birds: Path, tmp_path: Path) -> None:
+def test_danet_is_written_where_onnx_has_its_operators(tmp_path: Path) -> None:
     runtime: Any = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     pytest.importorskip("onnxscript", reason="onnxscript is not installed")
-    data = open_dataset(Data.of("cub", root=birds))
-    card = ModelCard(data.classes, View("resize", 64), "gpca", 0.2, {})
 
-    def build(fuse: str) -> Localizer:
-        head = Head.of("danet", fuse=fuse, levels=("species", "family"), channels=16)
-        model = Model(Backbone("tiny"), weights="none", head=head)
-        return build_localizer(model, len(data.classes), data.hierarchy).eval()
+    def danet(fuse: str) -> Localizer:
+        return build(head=Head.of("danet", fuse=fuse, levels=("species", "family"), channels=16))
 
-    fused = build("ancestors")
-    export(fused, "onnx", tmp_path / "a.onnx", card)
+    fused = danet("ancestors")
+    export(fused, "onnx", tmp_path / "a.onnx", CARD)
     with torch.inference_mode():
         output = fused(images(3))
         wanted = fused.maps_for(output, torch.arange(4).expand(3, -1))
@@ -99,26 +104,29 @@ def test_danet_is_written_where_onnx_has_its_operators(birds: Path, tmp_path: Pa
     with pytest.raises(
         ConfigError, match=r"as ONNX \(No ONNX function.*sort.*\); export it with --format torch"
     ):
-        export(build("ranked"), "onnx", tmp_path / "b.onnx", card)
+        export(danet("ranked"), "onnx", tmp_path / "b.onnx", CARD)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.json", "a.onnx"]
 
 
-def test_missing_onnx_is_named_with_what_to_install(
-    se_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_missing_onnx_is_named_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "onnxscript" else real(name, *rest)
     )
-    assert main(["export", str(se_run), "--format", "onnx", "--out", str(tmp_path / "x.onnx")]) == 2
-    assert "pip install onnx onnxscript" in capsys.readouterr().err
+    with pytest.raises(WsolError, match="pip install onnx onnxscript"):
+        export(build(), "onnx", tmp_path / "x.onnx", CARD)
 
 
-def test_an_existing_file_is_not_replaced_silently(
-    se_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "bird.pt2"
-    out.write_text("precious")
-    assert main(["export", str(se_run), "--out", str(out)]) == 2
-    assert "already exists" in capsys.readouterr().err
-    assert out.read_text() == "precious"
+@pytest.mark.parametrize("taken", ["bird.pt2", "bird.json"])
+def test_an_existing_file_is_not_replaced_silently(tmp_path: Path, taken: str) -> None:
+    (tmp_path / taken).write_text("precious")
+    with pytest.raises(RunFolderError, match=rf"{taken}: already exists"):
+        export(build(), "torch", tmp_path / "bird.pt2", CARD)
+    assert [p.name for p in tmp_path.iterdir()] == [taken]
+    assert (tmp_path / taken).read_text() == "precious"
+
+
+def test_the_card_never_takes_the_name_of_the_model(tmp_path: Path) -> None:
+    with pytest.raises(RunFolderError, match=r"m\.json: .* the card beside the model; name the model m\.pt2"):
+        export(build(), "torch", tmp_path / "m.json", CARD, overwrite=True)
+    assert list(tmp_path.iterdir()) == []

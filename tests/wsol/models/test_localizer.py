@@ -10,8 +10,10 @@ import pytest
 import torch
 from torch import nn
 
+import gpca
 from gpca import available_attentions
-from wsol.config import Attention, Backbone, Drop, Head, Model
+from wsol.config import Attention, Backbone, Drop, Head, Model, Tap
+from wsol.config_file import config_from_dict
 from wsol.data.hierarchy import Hierarchy
 from wsol.errors import ConfigError
 from wsol.models.drops.adl import ADL
@@ -96,6 +98,11 @@ class TestMaps:
                 assert torch.equal(maps[image, place], output.maps[image, labels[image, place]])
         assert torch.equal(localizer.maps_for(output, labels[:, 1]), maps[:, 1])
 
+    @pytest.mark.parametrize("head", ["cam", "danet"])
+    def test_logits_are_the_means_of_the_maps(self, images: torch.Tensor, head: str) -> None:
+        output = build(head=Head.of(head, channels=8), hierarchy=TREE)(images)
+        torch.testing.assert_close(output.maps.mean(dim=(2, 3)), output.logits)
+
     def test_masks_are_those_of_the_last_forward_pass(self, images: torch.Tensor) -> None:
         localizer = build(attention="constant")
         assert localizer.masks() == []
@@ -159,6 +166,48 @@ class TestDrops:
         assert (seen[1] != 0).any()
 
 
+class TestTaps:
+    def test_the_short_form_is_a_tap(self, images: torch.Tensor) -> None:
+        short = build(drop=Drop.of("adl", placement="original", gamma=0.5))
+        long = build(taps=(Tap.of("adl", after="original", gamma=0.5),))
+        for localizer in (short, long):
+            localizer.seed(0)
+        assert torch.equal(short(images).logits, long(images).logits)
+        assert [n for n, _ in short.random_modules()] == [n for n, _ in long.random_modules()]
+
+    def test_attentions_have_the_channels_of_their_stage_and_act_at_test_too(
+        self, images: torch.Tensor
+    ) -> None:
+        localizer = build(taps=(Tap.of("constant", after=("stem", "stage2"), value=0.25),)).eval()
+        plain = build().eval()
+        assert [tap.channels for tap in localizer.taps.values()] == [16, 64]
+        x = localizer.normalise(images)
+        ours = localizer.backbone(x, localizer.taps, reads=("stem",))["stem"]
+        assert torch.equal(ours, plain.backbone(x, reads=("stem",))["stem"] / 4)
+        assert localizer(images).logits.shape == (2, 3)
+        assert localizer.masks() == []
+
+    def test_several_act_in_order(self) -> None:
+        taps = (Tap.of("se", after="stage3"), Tap.of("adl", after="stage3"))
+        localizer = build(drop=Drop.of("dgdm", placement=("stage3",)), taps=taps)
+        kinds = [type(module).__name__ for module in localizer.taps["stage3"].children()]
+        assert kinds == ["DGDM", "SE", "ADL"]
+        names = [n for n, _ in localizer.named_parameters() if n.startswith("taps")]
+        assert names == ["taps.stage3.1.fc1.weight", "taps.stage3.1.fc2.weight"]
+
+    def test_the_tail_with_and_without_taps_and_with_held_weights(self, images: torch.Tensor) -> None:
+        localizer = build(taps=(Tap.of("se", after=("stage2",)),))
+        x = torch.rand(4, 32, 16, 16, requires_grad=True)
+        plain = localizer.backbone.tail("stage1", x)
+        assert torch.equal(localizer.tail("stage1", x, taps=False), plain)
+        assert not torch.equal(localizer.tail("stage1", x), plain)
+        held = localizer.tail("stage1", x, detached=True)
+        assert torch.equal(held, localizer.tail("stage1", x))
+        held.sum().backward()
+        assert x.grad is not None
+        assert all(p.grad is None for p in localizer.parameters())
+
+
 class TestParameterGroups:
     def test_every_parameter_is_in_one_group(self) -> None:
         localizer = build(attention="gpca")
@@ -213,7 +262,13 @@ def test_every_attention_of_gpca_can_be_named() -> None:
         ({"classes": 1}, "at least 2 classes"),
         ({"backbone": "tinny"}, "unknown backbone 'tinny'; did you mean 'tiny'"),
         ({"drop": Drop.of("adl", gamma=1.5)}, r"model\.drop: adl: gamma must be from 0 to 1"),
-        ({"drop": Drop.of("adl", placement=("stage9",))}, "no stage 'stage9'; did you mean 'stage"),
+        (
+            {"drop": Drop.of("adl", placement=("stage9",))},
+            r"model\.drop\.placement: no stage 'stage9'; did you mean 'stage",
+        ),
+        ({"taps": (Tap.of("se", after="stag1"),)}, r"model\.taps\[0\]\.after: no placement or stage 'stag1'"),
+        ({"taps": (Tap.of("sf", after="stem"),)}, "unknown tap 'sf'"),
+        ({"taps": (Tap.of("se", ratio=0),)}, r"model\.taps\[0\]: se: ratio must be at least 1"),
         ({"drop": Drop.of("adk")}, "unknown drop 'adk'; did you mean 'adl'"),
         ({"head": Head.of("cam", channels=0)}, r"model\.head: cam: channels must be at least 1"),
         ({"image_size": 8}, "8x8 are too small for this backbone: they leave a map of 1x1; use at least 16"),
@@ -258,3 +313,38 @@ def test_danet_reads_the_last_stages(images: torch.Tensor) -> None:
     assert localizer.head.reads == ("pool4", "conv5_3")
     widths = [m.out_channels for m in localizer.head.modules() if isinstance(m, nn.Conv2d)]
     assert widths == [1024, 1024, 3 * 8, 1024, 1024, 3 * 8]
+
+
+def test_an_attention_registered_with_gpca_is_enough(
+    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpca.registry._ATTENTIONS", dict(gpca.registry._ATTENTIONS))
+
+    @gpca.register_attention("brightest")
+    class Brightest(gpca.SpatialAttention):
+        """Weigh each place by its mean over the channels."""
+
+        def __init__(self, channels: int, power: float = 1.0) -> None:
+            super().__init__(channels)
+            self.power = power
+
+        def compute_map(self, x: torch.Tensor) -> torch.Tensor:
+            return x.mean(dim=1).relu() ** self.power
+
+    config = config_from_dict(
+        {
+            "model": {
+                "backbone": "tiny",
+                "weights": "none",
+                "attention": {"name": "brightest", "power": 2.0},
+                "taps": [{"name": "brightest", "after": "stage2"}],
+            }
+        }
+    )
+    localizer = build_localizer(config.model, classes=3)
+    assert localizer(images).logits.shape == (2, 3)
+    assert localizer.masks() == []  # it has a map of places, and no mask of channels
+    with pytest.raises(ConfigError, match="attention 'brightest' takes no option 'pwoer'"):
+        config_from_dict({"model": {"attention": {"name": "brightest", "pwoer": 2.0}}})
+    with pytest.raises(TypeError, match="register_attention"):
+        ATTENTIONS.register("x", "y")

@@ -17,14 +17,14 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from wsol.models.backbone import Backbone
-from wsol.models.backbones import IMAGENET, TensorFlowNames
+from wsol.models.backbones.mobilenet_v1 import TensorFlowNames
 from wsol.models.timm_network import timm_network
-from wsol.models.weights import Normalisation, Weights
+from wsol.models.weights import IMAGENET, Normalisation, Weights
 from wsol.registry import BACKBONES
 
 pytestmark = pytest.mark.slow
 
-V1 = "mobilenet_v1_imagenet_without_last_pointwise.pth"
+V1 = "mobilenet_v1_imagenet.pth"
 PER_CLASS, NUM_CLASSES = 8, 8
 
 
@@ -51,7 +51,7 @@ def birds(shared: Path) -> Callable[[str, int], Tensor]:
 
 
 @torch.no_grad()
-def nearest_mean_accuracy(backbone: Backbone, last: str, birds: Callable[[str, int], Tensor]) -> float:
+def nearest_mean_accuracy(backbone: Backbone, birds: Callable[[str, int], Tensor]) -> float:
     """How many test images lie nearest to the mean feature of their own class."""
     expected = backbone.weights_report.normalisation
     mean, std = (torch.tensor(v).reshape(3, 1, 1) for v in (expected.mean, expected.std))
@@ -59,10 +59,7 @@ def nearest_mean_accuracy(backbone: Backbone, last: str, birds: Callable[[str, i
 
     def features(images: Tensor) -> Tensor:
         x = (images.flatten(0, 1) / 255 - mean) / std
-        for name, stage in backbone:
-            x = stage(x)
-            if name == last:
-                break
+        x = backbone(x, reads=(backbone.outline.last.name,))[backbone.outline.last.name]
         return normalize(x.mean(dim=(2, 3)), dim=1).unflatten(0, images.shape[:2])
 
     train, test = features(birds("1", 80)), features(birds("0", 80))
@@ -73,12 +70,12 @@ def nearest_mean_accuracy(backbone: Backbone, last: str, birds: Callable[[str, i
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "last", "options"),
+    ("name", "file", "options"),
     [
-        ("vgg16", "vgg16_features_imagenet_fp16.pth", "conv5_3", {}),
-        ("mobilenet_v2", "mobilenet_v2_imagenet.pth", "head", {}),
-        # The last pointwise convolution is missing, so the features before it are looked at.
-        ("mobilenet_v1", V1, "blocks4_0", {"variant": "tf"}),
+        ("vgg16", "vgg16_features_imagenet_fp16.pth", {}),
+        ("mobilenet_v2", "mobilenet_v2_imagenet.pth", {}),
+        ("mobilenet_v1", V1, {"variant": "tf"}),
+        ("resnet50", "resnet50_imagenet_fp16.safetensors", {"variant": "keras"}),
     ],
 )
 def test_features_tell_species_apart(
@@ -86,16 +83,25 @@ def test_features_tell_species_apart(
     birds: Callable[[str, int], Tensor],
     name: str,
     file: str,
-    last: str,
     options: dict[str, Any],
 ) -> None:
     torch.manual_seed(0)
-    lacks = ("blocks.12.pw.0",) if file == V1 else ()
-    source = Weights(str(shared / "weights" / file), lacks)
+    source = Weights(str(shared / "weights" / file))
     trained = BACKBONES.create(name, weights=source, **options)
     random = BACKBONES.create(name, weights=Weights("none"), **options)
-    assert trained.weights_report.missing == tuple(f"{layer}.weight" for layer in lacks)
-    assert nearest_mean_accuracy(trained, last, birds) > nearest_mean_accuracy(random, last, birds) + 0.2
+    assert trained.weights_report.missing == ()
+    assert nearest_mean_accuracy(trained, birds) > nearest_mean_accuracy(random, birds) + 0.2
+
+
+def test_resnet50_of_keras_strides_where_the_file_was_trained(
+    shared: Path, birds: Callable[[str, int], Tensor]
+) -> None:
+    source = Weights(str(shared / "weights" / "resnet50_imagenet_fp16.safetensors"))
+    right, wrong = (
+        nearest_mean_accuracy(BACKBONES.create("resnet50", weights=source, variant=variant), birds)
+        for variant in ("keras", "torchvision")
+    )
+    assert right > wrong
 
 
 def statistics_gap(network: Any, x: Tensor) -> float:
@@ -117,7 +123,7 @@ def statistics_gap(network: Any, x: Tensor) -> float:
             module.register_forward_hook(compare)
     with torch.no_grad():
         network.eval().forward_features(x)
-    return sum(gaps[:-1]) / len(gaps[:-1])  # the last one follows the convolution that is missing
+    return sum(gaps) / len(gaps)
 
 
 def test_mobilenet_v1_is_the_network_that_the_file_was_trained_in(
@@ -128,7 +134,7 @@ def test_mobilenet_v1_is_the_network_that_the_file_was_trained_in(
 
     def gap(expected: Normalisation, **options: Any) -> float:
         network = timm_network("mobilenetv1_100", **options)
-        source = Weights(str(shared / "weights" / V1), ("blocks.12.pw.0",))
+        source = Weights(str(shared / "weights" / V1))
         source.load(network, expected, name_in_file=TensorFlowNames(network))
         mean, std = (torch.tensor(v).reshape(3, 1, 1) for v in (expected.mean, expected.std))
         return statistics_gap(network, (images - mean) / std)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wsol.errors import CheckpointError
-from wsol.runs.checkpoint import Checkpoints, load_checkpoint, load_model_state, save_checkpoint
+from wsol.runs.checkpoint import Checkpoints, digest_of, load_checkpoint, load_model_state, save_checkpoint
 
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
 nested = st.recursive(
@@ -75,6 +76,18 @@ def test_what_is_not_plain_is_refused_when_it_is_saved(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="Path at /a/0"):
         save_checkpoint(tmp_path / "c", {"a": [tmp_path]})
     assert not list(tmp_path.iterdir())
+
+
+def test_the_digest_is_that_of_the_content_and_is_read_from_the_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "c"
+    save_checkpoint(path, {"n": 1, "w": torch.arange(5)})
+    content = path.read_bytes()
+    line, _, payload = content.partition(b"\n")
+    assert digest_of(path) == hashlib.sha256(payload).hexdigest() == line.split()[-1].decode()
+    path.write_bytes(line + b"\n")  # the rest is not looked at
+    assert digest_of(path) == hashlib.sha256(payload).hexdigest()
+    save_checkpoint(path, {"n": 2, "w": torch.arange(5)})
+    assert digest_of(path) != hashlib.sha256(payload).hexdigest()
 
 
 def test_last_previous_and_best(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,27 +10,67 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.helpers.configs import MakeConfig
 from wsol.cli import main
-from wsol.config import Config
 from wsol.config_file import dump_config, load_config
 from wsol.data.dataset import make_eval_loader
 from wsol.data.index import open_dataset
+from wsol.data.record import DataRecord
 from wsol.data.transforms import View
 from wsol.errors import DataError
 from wsol.records import DataIndex
+from wsol.run import Run
 from wsol.runs.checkpoint import load_checkpoint
-from wsol.runs.folder import DataRecord, RunFolder, default_run_dir, is_free, load_run
+from wsol.runs.folder import RunFolder, default_run_dir, is_free
+from wsol.runs.history import read_csv
 from wsol.runs.ranks import Ranks
-from wsol.training.log import read_csv
 from wsol.training.signals import StopSignal
 from wsol.training.trainer import train
 
-MakeConfig = Callable[..., Config]
+
+def test_the_names_of_the_files() -> None:
+    """Run folders of earlier versions keep opening: these names stay."""
+    folder = RunFolder("runs/demo")
+    names = {
+        key: str(value.relative_to(folder.path))
+        for key, value in vars(folder).items()
+        if isinstance(value, Path) and key != "path"
+    }
+    assert names == {
+        "config": "config.yaml",
+        "versions": "versions.json",
+        "data": "data.json",
+        "weights": "weights.json",
+        "plugins": "plugins.json",
+        "metrics": "metrics.csv",
+        "curves": "curves.png",
+        "tensorboard": "tensorboard",
+        "diverged": "diverged.json",
+        "predictions": "predictions",
+        "scores": "scores.json",
+        "per_class": "per_class.csv",
+        "overlays": "overlays",
+        "report": "report.html",
+        "analysis": "analysis",
+    }
+    store = folder.checkpoints
+    assert (store.folder, store.names) == (
+        Path("runs/demo/checkpoints"),
+        ("last.ckpt", "previous.ckpt", "best.ckpt"),
+    )
+    assert folder.predictions_of("test", "resize") == Path("runs/demo/predictions/test-resize")
+    assert folder.exported(".onnx") == Path("runs/demo/localizer.onnx")
+
+
+def test_json_comes_back_and_holds_no_nan(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write_json(folder.scores, {"a": 0.1 + 0.2, "b": [float("nan"), -float("inf")], "c": "π \udcff"})
+    assert folder.read_json(folder.scores) == {"a": 0.1 + 0.2, "b": [None, None], "c": "π \udcff"}
 
 
 def test_default_folders_are_numbered_and_resume_takes_the_newest(tmp_path: Path) -> None:
     def name(resume: bool) -> str:
-        return default_run_dir(Path("configs/demo.yaml"), resume, tmp_path).name
+        return default_run_dir("demo", resume, tmp_path).name
 
     assert (name(False), name(True)) == ("demo", "demo")
     (tmp_path / "demo").mkdir()
@@ -106,34 +145,33 @@ def test_nothing_held_out_means_no_best(make_config: MakeConfig, alone: Ranks, t
     train(make_config(data__val_share=0.0, train__epochs=1), tmp_path, False, alone, StopSignal())
     store = RunFolder(tmp_path).checkpoints
     assert not store.best.exists()
-    assert load_run(tmp_path, "cpu").checkpoint == store.last
+    assert Run(tmp_path).checkpoint.name == store.last.name
 
 
 @pytest.mark.parametrize("method", ["cam", "danet"])
 def test_a_loaded_run_gives_the_trained_outputs_without_the_data(
     make_config: MakeConfig, alone: Ranks, tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    danet = {"name": "danet", "channels": 8, "maps_per_class": 2, "levels": ["species", "family"]}
-    head = {"cam": {"name": "cam", "channels": 8}, "danet": danet}[method]
-    config = make_config(model__head=head, model__attention="gpca", train__epochs=1)
+    config = make_config(method, model__attention="gpca", train__epochs=1)
     train(config, tmp_path, False, alone, StopSignal())
     index = open_dataset(config.data)
 
     def no_data(*_: object) -> DataIndex:
         raise AssertionError("a run must load without its data set")
 
-    monkeypatch.setattr("wsol.data.index.open_dataset", no_data)
-    run = load_run(tmp_path, "cpu")
+    monkeypatch.setattr("wsol.run.open_dataset", no_data)
+    run = Run(tmp_path)
+    localizer = run.localizer("cpu")
     assert run.classes == index.classes
     assert run.data.hierarchy == index.hierarchy
-    assert run.epoch == 1
-    assert not run.localizer.training
+    assert run.checkpoint.epoch == 1
+    assert not localizer.training
     state = load_checkpoint(RunFolder(tmp_path).checkpoints.last)["model"]
-    for name, value in run.localizer.state_dict().items():
+    for name, value in localizer.state_dict().items():
         assert torch.equal(value, state[name]), name
     batch = next(iter(make_eval_loader(index.split("test"), View("resize", 64), batch=4)))
-    output = run.localizer(batch.images)
-    assert run.localizer.maps_for(output, batch.labels).shape[0] == 4
+    output = localizer(batch.images)
+    assert localizer.maps_for(output, batch.labels).shape[0] == 4
 
 
 def test_the_best_checkpoint_is_the_one_with_the_most_right_classes(
@@ -143,7 +181,7 @@ def test_the_best_checkpoint_is_the_one_with_the_most_right_classes(
     rows = read_csv(RunFolder(tmp_path).metrics)
     top = max(row["val_top1_cls"] for row in rows)
     newest = max(row["epoch"] for row in rows if row["val_top1_cls"] == top)
-    assert load_run(tmp_path, "cpu").epoch == newest
+    assert Run(tmp_path).checkpoint.epoch == newest
 
 
 def test_validation_every_other_epoch_and_after_the_last(
@@ -178,7 +216,7 @@ def test_unreadable_images_stop_the_run_or_are_counted(
 
     with pytest.raises(DataError, match="on_bad_image: skip"):
         train(make_config(data__root=str(copy)), tmp_path / "stop", False, alone, StopSignal())
-    assert not RunFolder(tmp_path / "stop").checkpoints.last.exists()
+    assert not (tmp_path / "stop").exists()
     config = make_config(data__root=str(copy), data__on_bad_image="skip", train__epochs=1)
     assert train(config, tmp_path / "skip", False, alone, StopSignal()) == 0
     record = json.loads((tmp_path / "skip" / "data.json").read_text())

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from wsol.data.transforms import View
 from wsol.localization.predictions import Header, Predictions, PredictionsWriter
 from wsol.records import Box, DataIndex, Sample
+from wsol.runs.files import new_draft_folder
 
 SIDE = 32
 Made = Callable[..., Predictions]
@@ -39,10 +40,9 @@ def make_predictions(tmp_path: Path) -> Made:
         name: str = "test-resize",
     ) -> Predictions:
         index = fake_index(labels, boxes, scores.shape[1])
-        writer = PredictionsWriter(
-            tmp_path / "predictions" / name,
-            Header.of(index, index.samples, "test", View("resize", SIDE), "by hand", "digest"),
-        )
+        folder = tmp_path / "predictions" / name
+        header = Header.of(index, index.samples, "test", View("resize", SIDE), "by hand", "digest")
+        writer = PredictionsWriter(folder, new_draft_folder(folder, parents=True), header)
         writer.start(labels, [s.size for s in index.samples])
         both = np.stack([maps, maps], axis=1).astype(np.float32)
         unread = np.isin(np.arange(len(labels)), failed)

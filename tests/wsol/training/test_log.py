@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from wsol.training.log import EpochSums, Row, clock, epoch_line, read_csv, to_csv
+from wsol.runs.history import Row
+from wsol.training.log import EpochSums, clock, epoch_line
 
 ROW: Row = {
     "epoch": 3,
@@ -31,14 +30,6 @@ def test_sums_continue_from_their_state() -> None:
         second.add(step)
     assert second.means() == whole.means() == {"loss": (0.1 + 0.7 + 1e-9) / 10}
     assert 100 < second.seconds < 200
-
-
-def test_the_csv_holds_floats_in_full_and_time_last(tmp_path: Path) -> None:
-    rows = [ROW, {**ROW, "epoch": 4, "val_top1_cls": 0.1 + 0.2}]
-    path = tmp_path / "metrics.csv"
-    path.write_text(to_csv(rows))
-    assert read_csv(path) == rows
-    assert path.read_text().splitlines()[0].endswith("val_top1_cls,images_per_second,seconds")
 
 
 def test_an_epoch_in_one_line() -> None:

@@ -47,7 +47,7 @@ def gradients(learner: TrainStep) -> dict[str, torch.Tensor]:
 
 def test_groups_have_their_own_rates_and_theta_no_decay(make_config: MakeConfig, alone: Ranks) -> None:
     config = make_config(
-        model__attention="gpca", train__head_lr=10, train__bias_lr=2, train__weight_decay=0.1
+        model__attention="gpca", train__rates={"new": 10, "new_bias": 20}, train__weight_decay=0.1
     )
     localizer = build_localizer(config.model, classes=4)
     optimizer = make_optimizer(localizer, config.train)
@@ -68,7 +68,9 @@ def test_groups_have_their_own_rates_and_theta_no_decay(make_config: MakeConfig,
 
 def test_an_update_is_sgd_with_momentum_and_decay(make_config: MakeConfig, alone: Ranks) -> None:
     config = make_config(
-        train__momentum=0.9, train__nesterov=True, train__weight_decay=0.01, train__head_lr=3
+        train__optimizer={"name": "sgd", "momentum": 0.9, "nesterov": True},
+        train__weight_decay=0.01,
+        train__rates={"new": 3},
     )
     learner = make_learner(config, alone)
     name, parameter = next((n, p) for n, p in learner.localizer.named_parameters() if p.ndim == 4)

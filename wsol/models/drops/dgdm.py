@@ -26,7 +26,7 @@ class DGDM(DropBlock):
 
     Both act on every batch; no gradient through a mask, nothing rescaled. At test y = x.
 
-    Yin, Zhang, Hou and Li, "Dual-attention Guided Dropblock Module for Weakly Supervised Object
+    Yin, Zhang, Chang, Ma and Guo, "Dual-attention Guided Dropblock Module for Weakly Supervised Object
     Localization", 2020.
 
     Our reading: the authors published no code and the abstract gives only the two ideas, so all numbers, the

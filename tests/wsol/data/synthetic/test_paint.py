@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-import wsol.data.synthetic as synthetic
+import wsol.data.synthetic.paint as paint_module
 from wsol.data.hierarchy import read_hierarchy_csv
 from wsol.data.synthetic.families import FAMILIES
 from wsol.data.synthetic.paint import make_dataset, paint_picture
@@ -186,7 +186,7 @@ def test_a_broken_run_leaves_nothing(
             raise fault
         return paint_picture(rng, species, size)
 
-    monkeypatch.setattr(synthetic, "paint_picture", failing)
+    monkeypatch.setattr(paint_module, "paint_picture", failing)
     with pytest.raises(raised, match=reason):
         make(tmp_path / "birds")
     assert calls == 5

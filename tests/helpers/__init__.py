@@ -1,0 +1,1 @@
+"""What several test folders share. Import it as `from tests.helpers.configs import tiny_config`."""

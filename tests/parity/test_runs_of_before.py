@@ -1,0 +1,64 @@
+"""A run folder that version 0.1 made still opens, and its predictions give the same numbers, bit for bit.
+
+`run_of_version_0_1` is a run of that version on twelve painted test images with one or two truth boxes each,
+without its checkpoints. Its scores.json has no format number, its predictions have no image paths, its config
+has the keys of then.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wsol.run import Run
+from wsol.scoring.protocols import VIEWS, find_protocols
+from wsol.scoring.score import hold_out_thresholds, score_maps
+
+FOLDER = Path(__file__).with_name("run_of_version_0_1")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return Run(shutil.copytree(FOLDER, tmp_path / "run"))
+
+
+def leaves(record: Any, path: str = "") -> dict[str, Any]:
+    """Every value of nested records, by its path."""
+    if isinstance(record, dict):
+        return {k: v for key, value in record.items() for k, v in leaves(value, f"{path}/{key}").items()}
+    if isinstance(record, list):
+        return {k: v for i, value in enumerate(record) for k, v in leaves(value, f"{path}/{i}").items()}
+    return {path: record}
+
+
+def test_it_opens(run: Run) -> None:
+    assert run.config.model.drop.options["gamma"] == 0.8
+    assert len(run.history) == 3
+    assert len(run.classes) == 3
+    assert run.scores.checkpoint.startswith("best.ckpt")
+    scores, predictions = run.evaluated(run.protocol())
+    assert (scores.version, len(predictions)) == (1, 12)
+    assert run.threshold(run.protocol()) == scores.at["held_out"].threshold
+
+
+def test_the_training_keys_of_then_keep_their_meaning(run: Run) -> None:
+    """momentum 0.8, nesterov, new layers at twice the rate, their biases at 1.5 times that."""
+    train = run.config.train
+    assert train.optimizer.name == "sgd"
+    assert dict(train.optimizer.options) == {"momentum": 0.8, "nesterov": True}
+    assert (train.rates.new, train.rates.new_bias) == (2.0, 3.0)
+
+
+def test_every_number_is_reproduced(run: Run) -> None:
+    then = json.loads((FOLDER / "scores.json").read_text())["protocols"]
+    for view in VIEWS:
+        protocols = [p for p in find_protocols("all") if p.view == view and p.name in then]
+        chosen = hold_out_thresholds(run.predictions("held_out", view), protocols)
+        for name, scores in score_maps(run.predictions("test", view), protocols, chosen).items():
+            before, now = leaves(then[name]), leaves(json.loads(json.dumps(scores.to_json())))
+            kept = {key: value for key, value in before.items() if "/centre_box/max_box_acc_v2_by_iou" not in key}
+            assert {key: now[key] for key in kept} == kept, name

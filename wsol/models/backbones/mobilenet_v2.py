@@ -1,0 +1,53 @@
+"""MobileNet V2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torchvision
+from torch import nn
+
+from wsol.models.backbone import Backbone
+from wsol.models.strides import set_strides
+from wsol.models.weights import IMAGENET, Weights, download
+from wsol.registry import BACKBONES
+
+
+@BACKBONES.register("mobilenet_v2", "MobileNet V2 with its last stride removed (Sandler et al., 2018)")
+def mobilenet_v2(weights: Weights, stride: Mapping[str, int] | None = None) -> Backbone:
+    """Maps of stride 16: the last strided depthwise convolution gets stride 1. torchvision's network.
+
+    stride: of stem, block2, block4, block7 and block14, which has 1 by default.
+
+    Our reading: all of it; neither paper uses this network. Its bottlenecks end without a ReLU.
+    """
+    network = torchvision.models.mobilenet_v2()
+    network.classifier = nn.Identity()
+    loaded = weights.load(
+        network, IMAGENET, lambda: download(torchvision.models.MobileNet_V2_Weights.IMAGENET1K_V1.url)
+    )
+    layers = network.features
+    stages = {
+        "stem": layers[0],
+        "block1": layers[1],
+        "block2": layers[2],
+        "block3": layers[3],
+        "block4": layers[4],
+        "block6": layers[5:7],
+        "block7": layers[7],
+        "block13": layers[8:14],
+        "block14": layers[14],
+        "head": layers[15:19],
+    }
+    strided = {f"block{i}": [layers[i].conv[1][0]] for i in (2, 4, 7, 14)}
+    set_strides({"stem": [layers[0][0]], **strided}, {"block14": 1, **(stride or {})}, stages)
+    return Backbone(
+        stages,
+        loaded,
+        placements={
+            "paper": ("stem", "block2", "block4", "block7", "block14"),
+            "original": ("block7", "block14", "head"),
+        },
+        pyramid=("block6", "block13", "head"),
+        gamma=0.95,
+    )

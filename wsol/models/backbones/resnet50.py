@@ -1,0 +1,69 @@
+"""ResNet50."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import torchvision
+from torch import nn
+
+from wsol.models.backbone import Backbone
+from wsol.models.strides import set_strides
+from wsol.models.weights import IMAGENET, Weights, download
+from wsol.registry import BACKBONES
+
+
+@BACKBONES.register("resnet50", "ResNet50 with its last stride removed (He et al., 2016)")
+def resnet50(
+    weights: Weights,
+    variant: Literal["torchvision", "keras"] = "torchvision",
+    stride: Mapping[str, int] | None = None,
+    pool_before_layer4: bool = False,
+) -> Backbone:
+    """Maps of stride 16: layer4 keeps the resolution of layer3, without dilation.
+
+    variant: where the first block of layers 2 to 4 has its stride. `torchvision`: in the 3x3 convolution.
+        `keras`: in the 1x1 convolution before it, as the original network and weights converted from Keras
+        have it. The tensors have the same names and shapes, so a file of the other variant loads and
+        gives worse features: say which one it is.
+    stride: of conv1, maxpool, layer2_0, layer3_0 and layer4_0, which has 1 by default.
+    pool_before_layer4: a 2x2 max pooling between layer3 and layer4, the stage `pool4`. With
+        `stride: {layer3_0: 1}` layer3 then has maps of stride 8 and layer4 of 16, as BAS takes them.
+    """
+    network = torchvision.models.resnet50()
+    network.fc = nn.Identity()
+    url = torchvision.models.ResNet50_Weights.IMAGENET1K_V1.url
+    loaded = weights.load(network, IMAGENET, (lambda: download(url)) if variant == "torchvision" else None)
+    layers = {"layer2_0": network.layer2[0], "layer3_0": network.layer3[0], "layer4_0": network.layer4[0]}
+    if variant == "keras":
+        for block in layers.values():
+            block.conv1.stride, block.conv2.stride = block.conv2.stride, block.conv1.stride
+    stages = {
+        "conv1": nn.Sequential(network.conv1, network.bn1, network.relu),
+        "maxpool": network.maxpool,
+        "layer1": network.layer1,
+        "layer2_0": network.layer2[0],
+        "layer2": network.layer2[1:],
+        "layer3_0": network.layer3[0],
+        "layer3": network.layer3[1:],
+        **({"pool4": nn.MaxPool2d(2)} if pool_before_layer4 else {}),
+        "layer4_0": network.layer4[0],
+        "layer4": network.layer4[1:],
+    }
+    strided = {
+        name: [block.conv1 if variant == "keras" else block.conv2, block.downsample[0]]
+        for name, block in layers.items()
+    }
+    strided |= {"conv1": [network.conv1], "maxpool": [network.maxpool]}
+    set_strides(strided, {"layer4_0": 1, **(stride or {})}, stages)
+    return Backbone(
+        stages,
+        loaded,
+        placements={
+            "paper": ("conv1", "maxpool", "layer2_0", "layer3_0", "layer4_0"),
+            "original": ("layer3_0", "layer4_0", "layer4"),
+        },
+        pyramid=("layer2", "layer3", "layer4"),
+        gamma=0.9,
+    )

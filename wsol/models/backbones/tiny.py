@@ -1,0 +1,43 @@
+"""A small network of our own."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from torch import nn
+
+from wsol.models.backbone import Backbone
+from wsol.models.weights import IMAGENET, Weights
+from wsol.registry import BACKBONES
+
+
+@BACKBONES.register("tiny", "seven convolutions of our own, for demonstrations and tests on a CPU")
+def tiny(weights: Weights) -> Backbone:
+    """Maps of stride 8 from 0.1 M parameters: trains from scratch in minutes on two cores.
+
+    Plain 3x3 convolutions with BatchNorm and ReLU: on a CPU depthwise ones save less than they cost. The last
+    two are 1x1, which keeps what a cell sees small: a network that learns from scratch puts its evidence
+    anywhere in its field of view, and a wide one lays the heat beside the bird.
+    """
+    network = nn.Sequential(
+        OrderedDict(
+            stem=_conv(3, 16, stride=2),
+            stage1=nn.Sequential(_conv(16, 32, stride=2), _conv(32, 32)),
+            stage2=nn.Sequential(_conv(32, 64, stride=2), _conv(64, 64)),
+            stage3=nn.Sequential(_conv(64, 128, kernel=1), _conv(128, 128, kernel=1)),
+        )
+    )
+    loaded = weights.load(network, IMAGENET)
+    return Backbone(
+        dict(network.named_children()),
+        loaded,
+        placements={"paper": ("stem", "stage1", "stage2"), "original": ("stage2", "stage3")},
+        pyramid=("stage1", "stage2", "stage3"),
+        gamma=0.9,
+    )
+
+
+def _conv(inputs: int, outputs: int, stride: int = 1, kernel: int = 3) -> nn.Sequential:
+    conv = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+    nn.init.kaiming_normal_(conv.weight, mode="fan_out", nonlinearity="relu")
+    return nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True))

@@ -1,0 +1,60 @@
+"""VGG16."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+import torchvision
+from torch import nn
+from torchvision.models.vgg import cfgs, make_layers
+
+from wsol.models.backbone import Backbone
+from wsol.models.strides import set_strides
+from wsol.models.weights import IMAGENET, Weights, download
+from wsol.registry import BACKBONES
+
+CUTS = {"conv1_2": ("pool1", 4), "conv2_2": ("pool2", 4), "conv3_3": ("pool3", 6), "conv4_3": ("pool4", 6)}
+
+
+@BACKBONES.register("vgg16", "VGG16 without its last pooling (Simonyan and Zisserman, 2015)")
+def vgg16(weights: Weights, stride: Mapping[str, int] | None = None) -> Backbone:
+    """Maps of stride 16: five groups of convolutions with a pooling after each but the last.
+
+    stride: of the poolings, e.g. {pool4: 1}. `pool5` has 1 by default, which means that it is left out.
+
+    `conv4_3` is the point before `pool4`; so with the others.
+    """
+    # The classifier has nine tenths of the parameters and is not used, so it is not even made.
+    layers = make_layers(cfgs["D"])
+    for layer in layers.modules():
+        if isinstance(layer, nn.Conv2d) and layer.bias is not None:
+            nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+            nn.init.zeros_(layer.bias)
+    network = nn.Sequential(OrderedDict(features=layers))
+    loaded = weights.load(
+        network, IMAGENET, lambda: download(torchvision.models.VGG16_Weights.IMAGENET1K_V1.url)
+    )
+    stages = {
+        "pool1": layers[0:5],
+        "pool2": layers[5:10],
+        "pool3": layers[10:17],
+        "pool4": layers[17:24],
+        "conv5_3": layers[24:30],
+        "pool5": layers[30:31],
+    }
+    plan = {"pool5": 1, **(stride or {})}
+    set_strides({name: [stages[name][-1]] for name in stages if name.startswith("pool")}, plan, stages)
+    if plan["pool5"] == 1:
+        del stages["pool5"]
+    return Backbone(
+        stages,
+        loaded,
+        placements={
+            "paper": ("pool1", "pool2", "pool3", "pool4"),
+            "original": ("pool3", "pool4", "conv5_3"),
+        },
+        pyramid=("pool3", "pool4", list(stages)[-1]),
+        gamma=0.8,
+        cuts=CUTS,
+    )

@@ -1,0 +1,59 @@
+"""What every head is: from feature maps to logits, class maps and losses."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Protocol
+
+from torch import Tensor, nn
+
+from wsol.models.heads.targets import Targets
+from wsol.records import LocalizerOutput
+
+MakeAttention = Callable[[int], nn.Module]  # from a number of channels
+
+
+class Tail(Protocol):
+    """The rest of the backbone after a stage, for heads that run it a second time."""
+
+    def __call__(self, stage: str, x: Tensor, *, taps: bool = True, detached: bool = False) -> Tensor:
+        """The backbone's last output, from x in place of the output of `stage`.
+
+        taps: with the drop blocks and attentions after the stages that run, or without them.
+        detached: with the present weights held still, so that gradients reach x alone; in training, batch
+            norm uses the statistics of this batch and its running ones do not move.
+        """
+
+
+class Head(nn.Module, ABC):
+    """What sits on the backbone's features.
+
+    Constructors take (outline, classes, hierarchy, make_attention) from the builder, and then their options:
+    what is known of the backbone's stages, the number of classes, the tree over them if the data set
+    has one, and a maker of attentions for so many channels. A ValueError of a constructor becomes one line
+    for the user.
+    """
+
+    #: Names of the stages whose output the head reads.
+    reads: tuple[str, ...]
+
+    #: Whether `forward` looks at the labels in training. Transforms that mix labels are then refused.
+    needs_labels: ClassVar[bool] = False
+
+    @abstractmethod
+    def forward(self, features: Mapping[str, Tensor], labels: Tensor | None, tail: Tail) -> LocalizerOutput:
+        """Logits and class maps from the outputs of the stages in `reads`.
+
+        labels: (N,) in training, for the heads whose forward pass depends on them; None at test, and in
+            training where a transform has mixed the labels.
+        tail: the rest of the backbone after a stage.
+        """
+
+    @abstractmethod
+    def loss(self, output: LocalizerOutput, targets: Targets) -> dict[str, Tensor]:
+        """The named terms whose sum is minimised, each a scalar; targets: labels (N,) or weighted pairs."""
+
+    @abstractmethod
+    def maps_for(self, output: LocalizerOutput, labels: Tensor) -> Tensor:
+        """The maps at test of given classes: labels (N,) -> (N, h, w), labels (N, K) -> (N, K, h, w)."""

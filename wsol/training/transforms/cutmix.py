@@ -1,0 +1,45 @@
+"""CutMix."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from wsol.models.heads.targets import LabelPairs
+from wsol.registry import TRANSFORMS
+from wsol.training.transforms.transform import BatchTransform
+
+
+@TRANSFORMS.register("cutmix", "pastes a box of another image, labels by area (Yun et al., 2019)")
+class CutMix(BatchTransform):
+    """Paste the same box of another image of the batch into each image; the labels share by area.
+
+        l ~ Beta(1, 1), the uniform distribution          centre (y, x) uniform over the pixels
+        box = centre +- floor(floor(side sqrt(1 - l)) / 2), clipped to the image
+        l = 1 - box area / image area                      loss = l CE(y) + (1 - l) CE(y of the other)
+
+    One box and one permutation of the images for the batch.
+
+    Yun et al., "CutMix: Regularization Strategy to Train Strong Classifiers with Localizable Features", ICCV
+    2019, in the form that wsolevaluation gives it.
+    """
+
+    mixes_labels: ClassVar[bool] = True
+
+    def transform(self, images: Tensor, labels: Tensor) -> tuple[Tensor, LabelPairs]:
+        height, width = images.shape[2:]
+        share = math.sqrt(1 - self.uniform().item())
+        top, bottom = _interval(int(self.integers(height)), int(height * share) // 2, height)
+        left, right = _interval(int(self.integers(width)), int(width * share) // 2, width)
+        order = self.permutation(len(images)).to(images.device)
+        mixed = images.clone(memory_format=torch.preserve_format)
+        mixed[:, :, top:bottom, left:right] = images[order, :, top:bottom, left:right]
+        kept = 1 - (bottom - top) * (right - left) / (height * width)
+        return mixed, [(kept, labels), (1 - kept, labels[order.to(labels.device)])]
+
+
+def _interval(centre: int, half: int, size: int) -> tuple[int, int]:
+    return max(centre - half, 0), min(centre + half, size)
