@@ -20,7 +20,7 @@ from wsol.data.transforms import View, ViewKind
 from wsol.localization.cutter import MapCutter
 from wsol.localization.predictions import Header, Predictions, PredictionsWriter
 from wsol.records import Box, DataIndex, Sample
-from wsol.runs.files import write_json, write_text
+from wsol.runs.files import new_draft_folder, write_json, write_text
 from wsol.runs.folder import RunFolder
 from wsol.scoring.protocols import VIEWS, Protocol, find_protocols
 from wsol.scoring.score import HeldOut, score_maps
@@ -137,7 +137,8 @@ def _write_predictions(
     masks: NDArray[np.float32],
 ) -> Predictions:
     header = Header.of(index, index.samples, "test", View(view, SIDE), *CHECKPOINT)
-    writer = PredictionsWriter(folder.predictions_of("test", view), header)
+    path = folder.predictions_of("test", view)
+    writer = PredictionsWriter(path, new_draft_folder(path, parents=True), header)
     rows = np.arange(len(index.samples))
     sizes = [None if row == UNREADABLE else s.size for row, s in enumerate(index.samples)]
     writer.start([s.label for s in index.samples], sizes)

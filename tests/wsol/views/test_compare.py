@@ -22,7 +22,7 @@ from wsol.runs.files import write_json
 from wsol.runs.folder import RunFolder
 from wsol.scoring.metrics import Metric, register_metric
 from wsol.scoring.scores import Evaluation, Scores, ScoresAt
-from wsol.scoring.significance import Sample
+from wsol.scoring.significance import Spread
 from wsol.views.compare import compare_runs, mark_rows
 from wsol.views.comparison import ComparedRow, Comparison
 
@@ -227,7 +227,7 @@ def test_other_images_and_other_backbones_do_not_compete(make_run: MakeRun) -> N
 
 def test_rows_of_different_backbones_are_both_best() -> None:
     rows = [
-        ComparedRow("A", backbone, "ours", "d", "gpca", {"top1_loc": Sample(value, math.nan, 1)})
+        ComparedRow("A", backbone, "ours", "d", "gpca", {"top1_loc": Spread(value, math.nan, 1)})
         for backbone, value in (("vgg16", 50.0), ("resnet50", 60.0), ("vgg16", 40.0))
     ]
     marked = Comparison(tuple(mark_rows(rows, rows[0])), "").rows

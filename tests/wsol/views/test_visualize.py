@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from tests.helpers.evaluated_runs import CONSTANT, HELD_OUT
 from wsol.class_names import display_name, display_names
 from wsol.cli import main
 from wsol.drawing.colours import PREDICTED, TRUTH
-from wsol.drawing.overlay import Frame
+from wsol.drawing.overlay import Marked, PictureFrame
 from wsol.errors import ConfigError, DataError
 from wsol.records import Box
 from wsol.run import Run
@@ -72,7 +73,7 @@ def test_pictures_show_both_boxes_where_they_are(evaluated: Path) -> None:
     assert [image.name for image in drawn] == [names[row] for row in order]
     for row, image in zip(order, drawn, strict=True):
         pixels = np.asarray(image.pictures[0])
-        frame = Frame.around(*measured.predictions.size(row))
+        frame = PictureFrame.around(*measured.predictions.size(row))
         assert pixels.shape[:2] == frame.size[::-1]
         marks = [(measured.boxes_in_pixels(judged, row)[0], PREDICTED, True)]
         marks += [(box, TRUTH, False) for box in measured.predictions.truths(row)]
@@ -86,18 +87,19 @@ def test_pictures_show_both_boxes_where_they_are(evaluated: Path) -> None:
 def test_the_label_says_class_score_iou_and_outcome(evaluated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from wsol.views import picked
 
-    said: list[list[str]] = []
-    monkeypatch.setattr(
-        picked,
-        "draw_overlay",
-        lambda *_, predicted, **__: said.append([m.label for m in predicted]) or Image.new("RGB", (9, 9)),
-    )
+    said: list[str] = []
+
+    def draw(*_: object, predicted: Sequence[Marked], **__: object) -> Image.Image:
+        said.extend(mark.label for mark in predicted)
+        return Image.new("RGB", (9, 9))
+
+    monkeypatch.setattr(picked, "draw_overlay", draw)
     run = Run(evaluated)
     for image in draw_picked([run], find_protocols("gpca")[0], "random", 99):
         (side,) = image.sides
         named = f"{display_names(run.classes)[side.predicted]} {side.score:.2f}"
         overlap = f" · IoU {side.overlap:.2f}" if image.name != without_boxes(run) else ""
-        assert said[-1] == [f"{named}{overlap} · {side.outcome}"]
+        assert said[-1] == f"{named}{overlap} · {side.outcome}"
 
 
 def without_boxes(run: Run) -> str:
@@ -137,7 +139,7 @@ def test_what_cannot_be_drawn_is_said(evaluated: Path, tmp_path: Path) -> None:
         ({"threshold": 1.0}, "outside 0 to 1"),
     ):
         with pytest.raises(ConfigError, match=message):
-            draw_picked([run], protocol, **settings)  # type: ignore[arg-type]
+            draw_picked([run], protocol, **settings)
     with pytest.raises(DataError, match=r"no such image file.*--data"):
         list(draw_picked([Run(evaluated, data=tmp_path)], protocol))
 
