@@ -21,7 +21,7 @@ from wsol.views.report import build_page
 
 PROTOCOL = find_protocols("wsoleval-v2")[0]  # whose IoU is not always that of the drawn box
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

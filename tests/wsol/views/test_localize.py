@@ -174,7 +174,12 @@ def test_a_killed_localize_goes_on_where_it_was(
         raise SystemExit(main([*command, "--out", str(out)]))
     monkeypatch.undo()
     looked_at: list[str] = []
-    monkeypatch.setattr(BoxJournal, "add", lambda j, name, *r: (looked_at.append(name), add(j, name, *r)))
+
+    def note_name(journal: BoxJournal, name: str, *rest: object) -> None:
+        looked_at.append(name)
+        add(journal, name, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(BoxJournal, "add", note_name)
     assert main([*command, "--out", str(out)]) == 0
     assert looked_at == [p.name for p in photos[2:]]
     for name in ("boxes.json", "boxes.csv", "boxes_coco.json"):
