@@ -275,7 +275,7 @@ class Config:
     def read(
         cls, source: Config | Mapping[str, Any] | Path | str, set: Mapping[str, Any] | None = None
     ) -> Config:
-        """A config from a YAML file, from nested values, or another config, with the values of `set` on top."""
+        """A config from a YAML file, nested values or another config, with the values of `set` on top."""
         from wsol.config_file import config_from_dict, config_to_dict, load_config
 
         if isinstance(source, (str, Path)):

@@ -1,4 +1,4 @@
-"""Everything that a config can name, found by reading the source: `wsol list` answers without importing torch.
+"""Everything that a config can name, found by reading the source: `wsol list` needs no torch.
 
 The registries hold the same, but filling them imports every network. Here the decorators
 `@REGISTRY.register("name", "summary")` and `@register_attention("name")` are found in the syntax trees of the
@@ -37,7 +37,12 @@ def list_components(kind: str) -> list[Listed]:
     if kind in RECORDS or entry_points(group=GROUP):
         load_installed()
         return list(_asked(registry))
-    return [found for home in registry.homes for path in _files(home) for found in _read(path, kind.upper(), registry)]
+    return [
+        found
+        for home in registry.homes
+        for path in _files(home)
+        for found in _read(path, kind.upper(), registry)
+    ]
 
 
 def _asked(registry: Registry) -> Iterator[Listed]:
@@ -64,8 +69,9 @@ def _read(path: Path, variable: str, registry: Registry) -> Iterator[Listed]:
             for decorator in node.decorator_list:
                 found = _registration(decorator, node, variable)
                 if found is not None:
-                    options = _options(_signature(node, classes), registry.supplied)
-                    yield Listed(*found, tuple(options))
+                    options = tuple(_options(_signature(node, classes), registry.supplied))
+                    # A family such as `timm:` takes the rest of the name as its first argument.
+                    yield Listed(*found, options[1:] if found[0].endswith(":") else options)
 
 
 def _registration(

@@ -23,7 +23,7 @@ def note(text: str) -> None:
 
 @contextmanager
 def notes_as_lines() -> Iterator[None]:
-    """Within this block, every note is one line on the standard error stream; other warnings stay as they are."""
+    """Within this block, every note is one line on the standard error stream."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", WsolNote)
         show = warnings.showwarning

@@ -1,9 +1,9 @@
 """Extensions from outside the package: modules that register heads, data sets, protocols and the like.
 
-A config names them (`plugins: [my_heads]`); a module is looked for beside the config file, then in the current
-folder, then among the installed ones. An installed package can announce itself instead, by the entry point
-group `wsol.plugins`. What a plugin registered is recorded in the run, with the file and its digest, so that
-`wsol evaluate RUN` finds it again.
+A config names them (`plugins: [my_heads]`); a module is looked for beside the config file, then in the
+current folder, then among the installed ones. An installed package can announce itself instead, by the entry
+point group `wsol.plugins`. What a plugin registered is recorded in the run, with the file and its digest, so
+that `wsol evaluate RUN` finds it again.
 
 A plugin is code that runs: name only modules that you trust. No module is ever loaded from inside a run
 folder, which may come from someone else.

@@ -1,4 +1,4 @@
-"""A run: a folder with everything that training, evaluation and pictures left in it, read by name and lazily."""
+"""A run: a folder with what training and evaluation left in it, read by name when it is asked for."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from wsol.localization.predictions import Predictions
 from wsol.method_names import describe, method_name
 from wsol.notices import note
 from wsol.plugins import load_recorded
+from wsol.registry import suggest
 from wsol.runs.folder import RunFolder
 from wsol.runs.history import Row, read_csv
 from wsol.scoring.protocols import Protocol, find_protocols
@@ -143,22 +144,23 @@ class Run:
         Raises DataError where the two are of different checkpoints, as after an evaluation that was killed.
         """
         if protocol.name not in self.scores:
-            asked = f"run `wsol evaluate {self.path} --protocol {protocol.name}`"
+            near = suggest(protocol.name, self.scores)
             raise RunFolderError(
-                f"{self.path}: not measured by protocol {protocol.name!r}, only by {', '.join(self.scores)}; {asked}"
+                f"{self.path}: not measured by protocol {protocol.name!r}{near}; "
+                f"run `wsol evaluate {self.path} --protocol {protocol.name}`"
             )
         scores, predictions = self.scores[protocol.name], self.predictions("test", protocol.view)
         header = predictions.header
         same = (self.scores.checkpoint, self.scores.checkpoint_digest) == (header.origin, header.checkpoint)
         if not same:
             raise DataError(
-                f"{self.path}: its scores are of {self.scores.checkpoint}, its predictions of {header.origin}, "
-                f"which are not the same checkpoint; run `wsol evaluate {self.path}` again"
+                f"{self.path}: its scores are of {self.scores.checkpoint}, its predictions of "
+                f"{header.origin}: not the same checkpoint; run `wsol evaluate {self.path}` again"
             )
         if scores.version != protocol.version:
             raise DataError(
-                f"{self.path}: its scores are of version {scores.version} of protocol {protocol.name}, which is "
-                f"now {protocol.version}; run `wsol evaluate {self.path}` again"
+                f"{self.path}: its scores are of version {scores.version} of protocol {protocol.name}, now "
+                f"there is version {protocol.version}; run `wsol evaluate {self.path}` again"
             )
         return scores, predictions
 
@@ -183,7 +185,7 @@ class Run:
         return scores[protocol.name].default_threshold()
 
     def image_paths(self, predictions: Predictions) -> list[Path]:
-        """The image file of every row. Predictions of old runs did not keep them: then the data set is read."""
+        """The image file of every row. Predictions of old runs lack them: then the data set is read."""
         if predictions.header.paths:
             return [predictions.image_path(row, self._data_root) for row in range(len(predictions))]
         index = open_dataset(self.config.data)

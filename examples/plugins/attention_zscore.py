@@ -1,4 +1,4 @@
-"""A channel attention: one class that says how the mask comes from the maps. Its name is known to wsol at once."""
+"""A channel attention: one class that says how the mask comes from the maps."""
 
 from torch import Tensor
 

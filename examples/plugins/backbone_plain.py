@@ -1,5 +1,7 @@
 """A backbone: a network as named stages that follow one another."""
 
+from itertools import pairwise
+
 from torch import nn
 
 from wsol.models.backbone import Backbone
@@ -9,10 +11,10 @@ from wsol.registry import BACKBONES
 
 @BACKBONES.register("plain", "three strided convolutions")
 def plain(weights: Weights, width: int = 16) -> Backbone:
-    """Maps of stride 8. width: channels of the first stage; each stage has twice as many as the one before."""
+    """Maps of stride 8. width: channels of the first stage; each later one has twice as many."""
     sizes = [3, width, 2 * width, 4 * width]
     network = nn.Sequential()
-    for i, (inputs, outputs) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for i, (inputs, outputs) in enumerate(pairwise(sizes)):
         layers = (nn.Conv2d(inputs, outputs, 3, 2, 1), nn.BatchNorm2d(outputs), nn.ReLU())
         network.add_module(f"stage{i}", nn.Sequential(*layers))
     return Backbone(

@@ -41,7 +41,5 @@ class Flat(DataSet):
             taken = sum(s.label == label and s.split == row["split"] for s in samples)
             if self.limit is None or taken < self.limit:
                 box = Box(*(float(row[corner]) for corner in ("x0", "y0", "x1", "y1")))
-                samples.append(
-                    Sample(row["file"], root / row["file"], label, (box,), row["split"], size)
-                )
+                samples.append(Sample(row["file"], root / row["file"], label, (box,), row["split"], size))
         return DataIndex("flat", root, tuple(samples), classes)

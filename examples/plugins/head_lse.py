@@ -1,4 +1,4 @@
-"""A head: class maps whose logits are a soft maximum over the places, between their mean and their maximum."""
+"""A head: class maps whose logits lie between their mean and their maximum."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A batch transform: it changes the training images of a batch, and says which labels they have afterwards."""
+"""A batch transform: changes the images of a batch, and says which labels they have afterwards."""
 
 from torch import Tensor
 

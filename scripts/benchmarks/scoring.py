@@ -4,9 +4,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import cv2
 import numpy as np
@@ -20,20 +18,19 @@ from wsol.data.faults import Faults
 from wsol.data.index import read_dataset
 from wsol.data.synthetic.paint import make_dataset
 from wsol.data.transforms import View
-from wsol.localization.predictions import Predictions
+from wsol.localization.predictions import Header, Predictions
 from wsol.localization.predictor import predict
 from wsol.models.localizer import Localizer, build_localizer
 from wsol.records import DataIndex
+from wsol.runs.ranks import Ranks
 from wsol.scoring.blocks import choose_workers
 from wsol.scoring.image import ImageScorer
-from wsol.scoring.metrics import score
 from wsol.scoring.protocols import WSOLEVAL_V2, find_protocols
+from wsol.scoring.score import score_maps
 
 SIDE, BATCH, IMAGES, WORKERS = 224, 16, 128, 2
 ROUNDS = 5
 FURTHER = ("gpca", "wsoleval-v1", "danet", "tscam")  # those with the same test image
-
-T = TypeVar("T")
 
 
 def run() -> list[Ratio]:
@@ -83,7 +80,7 @@ def straight(raw: NDArray[np.float64]) -> list[float]:
 
 def ours(raw: NDArray[np.float64]) -> list[float]:
     scorer = ImageScorer(raw, [TRUTH], (SIDE, SIDE), View("resize", SIDE))
-    return scorer.find(WSOLEVAL_V2, WSOLEVAL_V2.thresholds).best.tolist()
+    return scorer.find(WSOLEVAL_V2, WSOLEVAL_V2.extraction.thresholds).best.tolist()
 
 
 def against_straight() -> Ratio:
@@ -109,20 +106,6 @@ def against_straight() -> Ratio:
 
 
 # --- evaluation of a ResNet50 from image files
-
-
-@dataclass(frozen=True)
-class Alone:
-    """A team of one."""
-
-    rank: int = 0
-    world: int = 1
-
-    def on_main(self, act: Callable[[], T]) -> T:
-        return act()
-
-    def gather(self, value: T) -> list[T]:
-        return [value]
 
 
 def beside_the_forward_pass() -> list[Ratio]:
@@ -151,15 +134,14 @@ def measure(localizer: Localizer, index: DataIndex, folder: Path) -> list[Ratio]
 
     def predicted() -> Predictions:
         samples = index.split("test")
-        return predict(
-            localizer, index, samples, folder / "p", view, Alone(), split="test", batch=BATCH, workers=WORKERS
-        )
+        header = Header.of(index, samples, "test", view)
+        return predict(localizer, samples, folder / "p", header, Ranks.alone(), batch=BATCH, workers=WORKERS)
 
     found = predicted()  # also warms up
     workers = choose_workers(10_000)  # as for a whole test set
 
     def scored(*names: str) -> Callable[[], object]:
-        return lambda: score(found, find_protocols(names), workers=workers)
+        return lambda: score_maps(found, find_protocols(names), workers=workers)
 
     v2 = "wsoleval-v2"
     scored(v2)()  # starts the processes, which takes as long for ten thousand images

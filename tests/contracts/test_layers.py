@@ -21,6 +21,7 @@ GROUND = {
     "config",
     "config_types",
     "config_file",
+    "config_moved",
     "yamlfile",
     "plugins",
     "method_names",

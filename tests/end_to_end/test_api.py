@@ -1,9 +1,10 @@
-"""The Python interface: the examples of its docstrings, the script of the README, and what a notebook shows."""
+"""The Python interface: its examples, the script of the README, and what a notebook shows."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import re
 import shutil
 import subprocess
@@ -76,7 +77,7 @@ def test_every_public_name_is_listed_and_typed() -> None:
     for name in wsol.__all__:
         assert getattr(wsol, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
-        wsol.trian  # type: ignore[attr-defined]  # noqa: B018
+        wsol.trian  # noqa: B018
 
 
 def test_importing_is_quick() -> None:
@@ -128,18 +129,18 @@ def test_the_script_of_the_readme(repository: Path, tmp_path: Path) -> None:
     assert len(lines) <= 12
     assert [line for line in lines if line.startswith(("import", "from"))] == ["import wsol"]
     # The same script on fewer birds and fewer epochs.
-    script = script.replace('paint_birds("birds")', 'paint_birds("birds", species=3, train=8, test=4, size=64)')
+    script = script.replace(
+        'paint_birds("birds")', 'paint_birds("birds", species=3, train=8, test=4, size=64)'
+    )
     script = re.sub(r'"train\.epochs": \d+', '"train.epochs": 1', script)
     shutil.copytree(repository / "configs", tmp_path / "configs")
     (tmp_path / "script.py").write_text(script)
     done = subprocess.run(
-        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, env=_environment(repository)
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(repository), "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "report.html").stat().st_size > 10_000
-
-
-def _environment(repository: Path) -> dict[str, str]:
-    import os
-
-    return {**os.environ, "PYTHONPATH": str(repository), "OMP_NUM_THREADS": "1"}

@@ -107,6 +107,26 @@ def test_strange_pictures_are_handled_and_broken_ones_named(
     assert f"{len(GOOD)} of {len(GOOD) + len(BAD)} photos" in text.out
 
 
+@pytest.mark.parametrize("kind", ["rotated", "16-bit", "transparent"])
+def test_a_pillow_image_is_localized_as_its_path(find: Finder, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "odd.png"
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    ramp = np.linspace(0, 65535, 50 * 40).reshape(40, 50).astype(np.uint16)
+    image = {
+        "rotated": Image.fromarray(noise(50, 40)),
+        "16-bit": Image.fromarray(ramp),
+        "transparent": Image.fromarray(noise(50, 40, 4)),
+    }[kind]
+    image.save(path, exif=exif if kind == "rotated" else Image.Exif())
+    expected = find(path)
+    with Image.open(path) as opened:
+        found = find(opened)
+    assert found.size == expected.size
+    assert found.box == expected.box
+    assert [one.score for one in found.found] == [one.score for one in expected.found]
+
+
 def test_a_missing_photo_is_named_and_nothing_else(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -60,5 +60,7 @@ def test_every_number_is_reproduced(run: Run) -> None:
         chosen = hold_out_thresholds(run.predictions("held_out", view), protocols)
         for name, scores in score_maps(run.predictions("test", view), protocols, chosen).items():
             before, now = leaves(then[name]), leaves(json.loads(json.dumps(scores.to_json())))
-            kept = {key: value for key, value in before.items() if "/centre_box/max_box_acc_v2_by_iou" not in key}
+            kept = {
+                key: value for key, value in before.items() if "/centre_box/max_box_acc_v2_by_iou" not in key
+            }
             assert {key: now[key] for key in kept} == kept, name

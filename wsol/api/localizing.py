@@ -153,8 +153,8 @@ def _find_all(
     total: int,
 ) -> Iterator[tuple[str, Localization]]:
     """Every photo that can be read, with what is in it; the others go to `unreadable`."""
-    settings = {"total": total, "initial": total - len(photos), "unit": " photos", "leave": False}
-    with tqdm(file=sys.stderr, disable=None, **settings) as bar:  # type: ignore[arg-type]
+    done = total - len(photos)
+    with tqdm(total=total, initial=done, unit=" photos", file=sys.stderr, disable=None, leave=False) as bar:
         for batch in batch_photos(photos):
             images, errors = read_photos(batch)
             unreadable |= errors

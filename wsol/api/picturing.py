@@ -58,7 +58,7 @@ def visualize(
     data: Path | str | None = None,
     overwrite: bool = False,
 ) -> Pictures:
-    """Draw test images with heat, the found box (blue), the true box (red), the class, the IoU and the outcome.
+    """Draw test images with heat, found box (blue), true box (red), class, IoU and outcome.
 
     Args:
         runs: one evaluated run, or several to stand side by side; the first one picks the images.

@@ -37,7 +37,7 @@ def score(
 
     Args:
         maps: arrays (h, w) or paths of .npy files, one for each image; or a folder of <image path>.npy.
-        boxes: for arrays and files, the truth boxes x0, y0, x1, y1 of each image: (4,), or (m, 4) for several.
+        boxes: for arrays and files, the truth box x0, y0, x1, y1 of each image, or several as (m, 4).
         protocol: its name; see `wsol list protocols`.
         sizes: (width, height) of each image, in whose pixels the boxes are; by default those of its map.
         labels, class_scores: the true class of each image (N,) and the scores of all classes (N, C). With

@@ -1,4 +1,4 @@
-"""`wsol data`: paint, unpack, check and look at data sets. Each verb is a module of its own beside this one."""
+"""`wsol data`: paint, unpack, check and look at data sets. Each verb is a module beside this one."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ def evaluation_lines(found: Evaluation, origin: str) -> Iterator[str]:
             yield f"{', '.join(cropped)}: the maps are taken to be of the centre crop"
     segmented = max(s.num_segmentations for s in found.values())
     if 0 < segmented < found.num_images:
-        yield f"PxAP: {segmented:,} of {found.num_images:,} images have a segmentation; it looks at those alone"
+        without = found.num_images - segmented
+        yield f"PxAP: of {segmented:,} images; the other {without:,} have no segmentation"
     if found.images_without_boxes:
         yield f"{found.split} images without boxes: {found.images_without_boxes:,}, each of them a miss"
     for kind, names in found.faults.items():

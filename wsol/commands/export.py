@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from wsol.api.localizing import export
-    from wsol.models.export import card_path
+    from wsol.models.export import card_of
 
     path = export(args.run_dir, args.out, format=args.format, overwrite=args.overwrite)
-    print(f"{path}  ({path.stat().st_size / 1e6:.1f} MB)\n{card_path(path)}")
+    print(f"{path}  ({path.stat().st_size / 1e6:.1f} MB)\n{card_of(path)}")

@@ -62,8 +62,10 @@ def run(args: argparse.Namespace) -> int:
     for name, (_, boxes) in found.boxes.items() if len(found) <= LISTED else ():
         box = " ".join(f"{v:.0f}" for v in boxes[0].box)
         print(f"{name}: {display_name(boxes[0].name)} {boxes[0].score:.2f}, box {box}")
+    total = len({*found.boxes, *found.unreadable})
+    files = ", ".join(f.name for f in found.files)
     print(
-        f"{len(found)} of {len(found) + len(found.unreadable)} photos done (protocol {found.protocol}, threshold "
-        f"{found.threshold:g}): {args.out / 'overlays'}, {', '.join(f.name for f in found.files)}"
+        f"{len(found)} of {total} photos done (protocol {found.protocol}, threshold {found.threshold:g}): "
+        f"{args.out / 'overlays'}, {files}"
     )
     return 1 if found.unreadable else 0

@@ -10,31 +10,26 @@ import numpy as np
 os.environ["NO_ALBUMENTATIONS_UPDATE"] = "1"  # it would ask the network for its newest version at import
 import albumentations as A
 
-from wsol.data.transforms import resize_square
-
 
 class Augment(Protocol):
     """An image made different by chance, and the same again for the same key.
 
-    image: (H, W, 3) uint8. key: whole numbers that name the draw, such as (epoch, index).
-    Returns (S, S, 3) uint8.
+    image: (R, R, 3) uint8, resized as the test image is. key: whole numbers that name the draw, such as
+    (epoch, index). Returns (S, S, 3) uint8.
     """
 
     def __call__(self, image: np.ndarray, key: tuple[int, ...]) -> np.ndarray: ...
 
 
-class ResizeCropFlip:
-    """Resize to R x R, crop S x S at random, flip left-right with probability 1/2.
+class CropFlip:
+    """Crop S x S at random, flip left-right with probability 1/2.
 
-    The resize is the antialiased one of the test image (`wsol.data.transforms`), so that the network meets at
-    test what it has learnt from; albumentations would resize without antialiasing. Every draw is seeded by
-    (seed, key), so it does not depend on which worker makes it, nor when.
+    Every draw is seeded by (seed, key), so it does not depend on which worker makes it, nor when.
     """
 
-    def __init__(self, resize: int, side: int, seed: int) -> None:
+    def __init__(self, side: int, seed: int) -> None:
         self.seed = seed
         self._chance = [A.RandomCrop(side, side), A.HorizontalFlip(p=0.5)]
-        self._resize = resize
         self._compose = A.Compose(self._chance)
 
     def __call__(self, image: np.ndarray, key: tuple[int, ...]) -> np.ndarray:
@@ -42,4 +37,4 @@ class ResizeCropFlip:
         seeds = np.random.SeedSequence((self.seed, *key)).generate_state(len(self._chance))
         for transform, seed in zip(self._chance, seeds.tolist(), strict=True):
             transform.set_random_seed(seed)
-        return self._compose(image=resize_square(image, self._resize))["image"]
+        return self._compose(image=image)["image"]

@@ -17,8 +17,8 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from wsol.cores import usable_cores
-from wsol.data.image import read_image
-from wsol.data.transforms import View
+from wsol.data.image import open_rgb, read_image
+from wsol.data.transforms import View, resize_square
 from wsol.errors import ConfigError, DataError
 from wsol.records import Sample
 
@@ -82,8 +82,8 @@ def collate(items: Sequence[Item]) -> Batch:
     )
 
 
-def load_training(path: str, key: Key, augment: Augment, at_least: int) -> np.ndarray:
-    return augment(read_image(path, at_least=at_least), key)
+def load_training(path: str, key: Key, augment: Augment, resize: int) -> np.ndarray:
+    return augment(resize_square(open_rgb(path, at_least=resize), resize), key)
 
 
 def load_test(path: str, key: Key, view: View) -> np.ndarray:
@@ -177,9 +177,9 @@ def make_train_loader(
     workers: int = 0,
 ) -> TrainLoader:
     """Augmented training batches. Call `sampler.set_epoch` before each epoch."""
-    from wsol.data.augment import ResizeCropFlip  # slow to import, and not needed for evaluation
+    from wsol.data.augment import CropFlip  # slow to import, and not needed for evaluation
 
-    load = partial(load_training, augment=ResizeCropFlip(resize, side, seed), at_least=resize)
+    load = partial(load_training, augment=CropFlip(side, seed), resize=resize)
     return TrainLoader(ImageDataset(samples, side, load), batch_sampler=sampler, **_settings(workers))
 
 

@@ -87,7 +87,12 @@ def to_rgb(photo: Photo) -> NDArray[np.uint8]:
 
 
 def read_image(path: Path | str, at_least: int | None = None) -> NDArray[np.uint8]:
-    """The image in a file as (height, width, 3) uint8 RGB, by the rules above.
+    """The image in a file as (height, width, 3) uint8 RGB, by the rules above. at_least: see `open_rgb`."""
+    return np.array(open_rgb(path, at_least))
+
+
+def open_rgb(path: Path | str, at_least: int | None = None) -> Image.Image:
+    """The same as a Pillow image, for what Pillow does next.
 
     at_least: the caller will shrink the image to about this side, so a JPEG may be decoded at 1/2, 1/4 or 1/8
     of its size as long as no side falls below. Many times faster for photographs; for training only, since
@@ -98,7 +103,7 @@ def read_image(path: Path | str, at_least: int | None = None) -> NDArray[np.uint
         with Image.open(path, formats=FORMATS) as image:
             if at_least is not None:
                 image.draft(None, (at_least, at_least))
-            return np.array(_decode(image))
+            return _decode(image)
     except Exception as error:  # decoders of damaged files raise nearly anything
         raise DataError.at(path, None, _cause(path, error)) from None
 
@@ -211,7 +216,7 @@ def _to_rgb(image: Image.Image) -> Image.Image:
     if _has_alpha(image):
         rgba = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", rgba.size, "white"), rgba).convert("RGB")
-    return image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _from_16_bits(image: Image.Image) -> Image.Image:

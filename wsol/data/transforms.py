@@ -22,9 +22,13 @@ from wsol.records import Box
 ViewKind: TypeAlias = Literal["resize", "crop"]
 
 
-def resize_square(image: np.ndarray, side: int) -> np.ndarray:
-    """(H, W, 3) uint8 -> (side, side, 3) uint8, whatever the proportions. In training and at test alike."""
-    return np.array(Image.fromarray(image).resize((side, side), Image.Resampling.BILINEAR))
+def resize_square(image: np.ndarray | Image.Image, side: int) -> np.ndarray:
+    """An RGB image (H, W, 3) as the square (side, side, 3) of uint8, whatever its proportions.
+
+    The one resize of training and test: a network meets at test what it has learnt from.
+    """
+    picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
+    return np.array(picture.resize((side, side), Image.Resampling.BILINEAR))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from wsol.records import Box
 
 @dataclass(frozen=True)
 class Finding:
-    """One class and where it is: its label and name, its probability, its box in pixels of the original image.
+    """One class and where it is: label, name, probability, and the box in pixels of the original image.
 
     `empty` says that the map had no foreground, so that the box is the protocol's stand-in for it.
     """

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
-import json
 import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +23,7 @@ import gpca
 from wsol.data.transforms import View
 from wsol.errors import ConfigError, RunFolderError, WsolError
 from wsol.models.localizer import Localizer
-from wsol.runs.files import write_atomically
+from wsol.runs.files import write_atomically, write_json
 
 SUFFIXES = {"torch": ".pt2", "onnx": ".onnx"}
 CARD_SUFFIX = ".json"
@@ -79,6 +78,11 @@ class Exported(nn.Module):
         return output.logits, self.localizer.maps_for(output, labels)
 
 
+def card_of(out: Path) -> Path:
+    """The card beside an exported model."""
+    return out.with_suffix(CARD_SUFFIX)
+
+
 def export(localizer: Localizer, format: str, out: Path, card: ModelCard, overwrite: bool = False) -> Path:
     """Write the localizer to `out` and its card beside it; returns the path of the card.
 
@@ -86,7 +90,7 @@ def export(localizer: Localizer, format: str, out: Path, card: ModelCard, overwr
         ConfigError: the model cannot be written in this format.
         RunFolderError: the file exists, cannot be written, or has the name of its card.
     """
-    card_path = out.with_suffix(CARD_SUFFIX)
+    card_path = card_of(out)
     if card_path == out:
         raise RunFolderError(
             f"{out}: a file that ends in {CARD_SUFFIX} is the card beside the model; "
@@ -100,13 +104,8 @@ def export(localizer: Localizer, format: str, out: Path, card: ModelCard, overwr
     model = Exported(localizer.eval().cpu(), len(card.classes)).eval()
     example = torch.zeros(2, 3, card.view.side, card.view.side, dtype=torch.uint8)
     content = {"torch": _torch_program, "onnx": _onnx_graph}[format](model, example)
-    text = json.dumps(card.to_json(out.name), indent=1, ensure_ascii=False) + "\n"
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(out, content)
-        write_atomically(card_path, text.encode())
-    except OSError as error:
-        raise RunFolderError(f"{out}: could not be written: {error.strerror or error}") from None
+    write_atomically(out, content, parents=True)
+    write_json(card_path, card.to_json(out.name))
     return card_path
 
 

@@ -184,7 +184,7 @@ def find_protocols(names: Sequence[str] | str, normalize: str | None = None) -> 
 
 
 def describe_protocols() -> list[list[str]]:
-    """How the protocols differ, as rows of cells: one column for each protocol, the names in the first row."""
+    """How the protocols differ, as rows of cells: the names in the first row, a column for each."""
     protocols = find_protocols("all")
     cells = [["", *(p.name for p in protocols)]]
     return cells + [[title, *(describe(p) for p in protocols)] for title, describe in _ROWS]

@@ -11,10 +11,10 @@ from wsol.data.dataset import EpochSampler, TrainLoader, make_train_loader
 from wsol.data.index import open_dataset, refuse_bad_images
 from wsol.data.record import DataRecord
 from wsol.errors import ConfigError, RunFolderError
+from wsol.method_names import describe
 from wsol.models.localizer import build_localizer
 from wsol.records import DataIndex, Sample
 from wsol.runs.checkpoint import State, load_model_state, require_parts
-from wsol.method_names import describe
 from wsol.runs.folder import RunFolder
 from wsol.runs.history import Row, read_csv
 from wsol.runs.ranks import Ranks

@@ -64,6 +64,10 @@ class TrainStep:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group["multiplier"]
 
+    def set_epoch(self, epoch: float) -> None:
+        """How far the training is, in epochs, for the losses that depend on it (`Head.epoch`)."""
+        self.localizer.head.epoch = epoch
+
     def backward(self, batch: Batch) -> dict[str, float]:
         """Forward and backward in `accumulate` parts. Returns sums over the images; no weight has changed.
 

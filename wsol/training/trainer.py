@@ -22,7 +22,9 @@ def train(
 ) -> int:
     """Train to the end, or to a signal. Returns the exit code: 0, or 128 + the signal's number.
 
-    progress: whether to print a line for each epoch. Every rank of a run calls this. Raises WsolError; TrainingDiverged where the loss is no longer a number.
+    progress: whether to print a line for each epoch. Every rank of a run calls this.
+
+    Raises WsolError; TrainingDiverged where the loss is no longer a number.
     """
     folder = RunFolder(run_dir)
     try:
@@ -52,6 +54,7 @@ def go_through_epochs(session: Session, stop: StopSignal) -> int:
             for batch in session.loader:
                 rate = t.lr * schedule(epoch * steps + progress.step)
                 train_step.set_rate(rate)
+                train_step.set_epoch(epoch + progress.step / steps)
                 figures = train_step.backward(batch)
                 norm = train_step.gradient_norm()
                 totals = ranks.sum({**figures, "stop": float(stop.number is not None)})

@@ -55,7 +55,9 @@ def test_a_module_beside_the_config(tmp_path: Path) -> None:
 def test_a_module_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, GOOD)
     monkeypatch.chdir(tmp_path)
-    assert config_from_dict({"plugins": ["my_plugin"], "eval": {"protocol": "loose"}}).eval.protocol == "loose"
+    assert (
+        config_from_dict({"plugins": ["my_plugin"], "eval": {"protocol": "loose"}}).eval.protocol == "loose"
+    )
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,8 @@ def test_a_module_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.Monk
             "head 'half' lacks the method .*loss",
         ),
         (
-            "import gpca\n@gpca.register_attention('blind')\nclass Blind(gpca.ChannelAttention):\n    '''Blind.'''\n",
+            "import gpca\n@gpca.register_attention('blind')\n"
+            "class Blind(gpca.ChannelAttention):\n    'Blind.'\n",
             "attention 'blind' lacks the method compute_mask",
         ),
         (
@@ -92,12 +95,12 @@ def test_a_plugin_that_fails_is_one_line(tmp_path: Path, code: str, reason: str)
 
 def test_a_module_that_is_nowhere(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("plugins: [of_no_one]\n")
-    with pytest.raises(ConfigError, match="plugin of_no_one: No module named 'of_no_one'; put the file beside"):
+    with pytest.raises(ConfigError, match="No module named 'of_no_one'; put the file beside"):
         load_config(tmp_path / "config.yaml")
 
 
 def test_a_name_that_python_uses(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="plugin json: the name is taken by the module .*; rename"):
+    with pytest.raises(ConfigError, match=r"plugin json: the name is taken by the module .*; rename"):
         load_config(write(tmp_path, GOOD, module="json"))
     assert json.dumps([]) == "[]"
 
@@ -130,7 +133,7 @@ def test_code_in_a_run_folder_is_never_run(tmp_path: Path) -> None:
     file.write_text("raise SystemExit('it ran')")
     record = [{"module": "evil", "file": str(file), "sha256": "0" * 64, "registered": {}}]
     (tmp_path / "plugins.json").write_text(json.dumps({"plugins": record}))
-    with pytest.raises(ConfigError, match="evil.py lies in the run folder; code in a run folder is never run"):
+    with pytest.raises(ConfigError, match=r"evil\.py lies in the run folder; code in a run"):
         plugins.load_recorded(tmp_path / "plugins.json", tmp_path)
 
 

@@ -52,6 +52,23 @@ def test_batches_are_uint8_and_labelled(samples: list[Sample]) -> None:
         assert batch.labels.tolist() == [samples[i].label for i in batch.indices.tolist()]
 
 
+def test_training_images_are_resized_as_test_images(samples: list[Sample]) -> None:
+    """Without a crop the training square is the test square bit for bit, but for the flip."""
+    sampler = EpochSampler(len(samples), len(samples), seed=5)
+    loader = make_train_loader(samples, sampler, resize=24, side=24, seed=5)
+    (tested,) = make_eval_loader(samples, View("resize", 24), batch=len(samples))
+    flipped = []
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        (batch,) = loader
+        for image, index in zip(batch.images, batch.indices.tolist(), strict=True):
+            expected = tested.images[index]
+            flipped.append(not torch.equal(image, expected))
+            assert torch.equal(image, expected.flip(-1) if flipped[-1] else expected)
+    assert any(flipped)
+    assert not all(flipped)
+
+
 def test_persistent_workers_give_the_same_batches_as_none(samples: list[Sample]) -> None:
     sampler = EpochSampler(len(samples), 4, seed=5)
     loader = make_train_loader(samples, sampler, resize=40, side=32, seed=5, workers=2)

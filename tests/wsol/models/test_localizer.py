@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -16,9 +17,16 @@ from wsol.config import Attention, Backbone, Drop, Head, Model, Tap
 from wsol.config_file import config_from_dict
 from wsol.data.hierarchy import Hierarchy
 from wsol.errors import ConfigError
+from wsol.models.backbone import Outline
+from wsol.models.detached import call_detached
 from wsol.models.drops.adl import ADL
+from wsol.models.heads.cam import CAM
+from wsol.models.heads.class_maps import select_maps
+from wsol.models.heads.head import MakeAttention, Tail
+from wsol.models.heads.targets import Targets
 from wsol.models.localizer import Localizer, build_localizer
-from wsol.registry import ATTENTIONS
+from wsol.records import LocalizerOutput
+from wsol.registry import ATTENTIONS, HEADS
 
 TREE = Hierarchy.from_table(
     ("species", "family", "order"),
@@ -348,3 +356,78 @@ def test_an_attention_registered_with_gpca_is_enough(
         config_from_dict({"model": {"attention": {"name": "brightest", "pwoer": 2.0}}})
     with pytest.raises(TypeError, match="register_attention"):
         ATTENTIONS.register("x", "y")
+
+
+class Erasing(CAM):
+    """A head that looks again at what is left when the true class's area is erased at a middle stage."""
+
+    needs_labels: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        outline: Outline,
+        classes: int,
+        hierarchy: Hierarchy | None,
+        make_attention: MakeAttention,
+        stage: str = "stage1",
+        channels: int = 8,
+        twice: bool = True,
+    ) -> None:
+        super().__init__(outline, classes, hierarchy, make_attention, channels)
+        middle = outline.find(stage)
+        self.reads = (*self.reads, stage)
+        self.generator = nn.Conv2d(middle.channels, classes, 3, padding=1)
+        self.twice = twice
+
+    def forward(
+        self, features: Mapping[str, torch.Tensor], labels: torch.Tensor | None, tail: Tail
+    ) -> LocalizerOutput:
+        output = super().forward(features, labels, tail)
+        x = features[self.reads[1]]
+        maps = self.generator(x).sigmoid()
+        if labels is None or not self.twice:
+            return output
+        area = select_maps(maps, labels)[:, None]
+        rest = tail(self.reads[1], x.detach() * (1 - area), taps=False, detached=True)
+        erased = call_detached(self.class_maps, rest)
+        return output._replace(extras={"erased": erased, "area": area})
+
+    def loss(self, output: LocalizerOutput, targets: Targets) -> dict[str, torch.Tensor]:
+        return {"background": output.extras["erased"].mean(), "area": output.extras["area"].mean()}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_head_that_erases_and_looks_again(
+    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch, compiled: bool
+) -> None:
+    """What BAS needs: the second pass reaches the generator alone, and leaves no trace in the buffers."""
+    monkeypatch.setattr(HEADS, "_entries", dict(HEADS.entries()))
+    HEADS.register("erasing", "for this test")(Erasing)
+    labels = torch.tensor([0, 2])
+
+    def trained(twice: bool) -> Localizer:
+        localizer = build(drop=Drop.of("dgdm"), head=Head.of("erasing", twice=twice))
+        localizer.seed(0)
+        model = torch.compile(localizer, backend="aot_eager") if compiled else localizer
+        output = model(images, labels)
+        if twice:
+            torch.stack(list(localizer.loss(output, labels).values())).sum().backward()
+        return localizer
+
+    twice, once = trained(True), trained(False)
+    reached = {name for name, p in twice.named_parameters() if p.grad is not None and p.grad.any()}
+    below = {
+        n
+        for n, _ in twice.named_parameters()
+        if n.startswith(("backbone.stages.stem", "backbone.stages.stage1"))
+    }
+    assert {"head.generator.weight", "head.generator.bias"} <= reached
+    assert reached <= below | {"head.generator.weight", "head.generator.bias"}
+    for (name, a), b in zip(twice.named_buffers(), once.buffers(), strict=True):
+        assert torch.equal(a, b), name
+    # No drop block draws in the second pass.
+    for (_, one), (_, other) in zip(twice.random_modules(), once.random_modules(), strict=True):
+        assert torch.equal(one.rng_state(), other.rng_state())
+    with pytest.raises(ConfigError, match=r"model\.head: erasing: no stage 'stage9'; did you mean"):
+        build(head=Head.of("erasing", stage="stage9"))

@@ -14,7 +14,10 @@ import torch
 from wsol.config import Config
 from wsol.data.dataset import Batch
 from wsol.errors import ConfigError
+from wsol.models.heads.cam import CAM
+from wsol.models.heads.targets import Targets
 from wsol.models.localizer import build_localizer
+from wsol.records import LocalizerOutput
 from wsol.runs.ranks import Ranks
 from wsol.training.optimizer import make_optimizer
 from wsol.training.train_step import TrainStep
@@ -85,6 +88,25 @@ def test_an_update_is_sgd_with_momentum_and_decay(make_config: MakeConfig, alone
         velocity = 0.9 * velocity + gradient
         expected = before - 3 * rate * (gradient + 0.9 * velocity)
         np.testing.assert_allclose(parameter.detach().numpy(), expected, rtol=1e-5, atol=1e-7, err_msg=name)
+
+
+def test_a_loss_can_begin_late(
+    make_config: MakeConfig, alone: Ranks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loss = CAM.loss
+
+    def ramped(self: CAM, output: LocalizerOutput, targets: Targets) -> dict[str, torch.Tensor]:
+        ramp = min(max(self.epoch - 1, 0.0), 1.0)
+        return {name: ramp * term for name, term in loss(self, output, targets).items()}
+
+    monkeypatch.setattr(CAM, "loss", ramped)
+    learner = make_learner(make_config(), alone)
+    learner.localizer.eval()
+    losses = [learner.backward(make_batch())["loss"]]
+    for epoch in (0.5, 1.5, 3.0):
+        learner.set_epoch(epoch)
+        losses.append(learner.backward(make_batch())["loss"])
+    assert losses == pytest.approx([losses[0], 0, losses[0] / 2, losses[0]])
 
 
 def test_a_batch_in_parts_has_the_gradient_of_the_whole(make_config: MakeConfig, alone: Ranks) -> None:

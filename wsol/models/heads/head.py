@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Protocol
@@ -40,6 +41,10 @@ class Head(nn.Module, ABC):
 
     #: Whether `forward` looks at the labels in training. Transforms that mix labels are then refused.
     needs_labels: ClassVar[bool] = False
+
+    #: How far the training is, in epochs (2.5: in the middle of the third), for losses that begin late. Training
+    #: sets it before every step; it is infinite elsewhere.
+    epoch: float = math.inf
 
     @abstractmethod
     def forward(self, features: Mapping[str, Tensor], labels: Tensor | None, tail: Tail) -> LocalizerOutput:
