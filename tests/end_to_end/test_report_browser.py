@@ -11,27 +11,34 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wsol.cli import main
-from wsol.scoring.frames import to_original
-from wsol.scoring.image import ImageScorer
-from wsol.views.results import Results, open_results
+from tests.helpers.evaluated_runs import UNREADABLE, judged_by_hand, make_evaluated_run
+from wsol.localization.cutter import MapCutter
+from wsol.localization.predictions import Predictions
+from wsol.run import Run
+from wsol.scoring.protocols import find_protocols
+from wsol.views.page import render
+from wsol.views.report import build_page
 
-CONFIG = """\
-data: {{name: cub, root: {root}, image_size: 64, resize: 72, workers: 0, val_share: 0.2}}
-model: {{backbone: tiny, weights: none, attention: se, head: {{name: cam, channels: 16}}}}
-train: {{epochs: 2, batch_size: 8, lr: 0.02, device: cpu}}
-"""
+PROTOCOL = find_protocols("wsoleval-v2")[0]  # whose IoU is not always that of the drawn box
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")
-def run(birds: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("report")
-    (folder / "run.yaml").write_text(CONFIG.format(root=birds))
-    assert main(["train", str(folder / "run.yaml"), "--run-dir", str(folder / "bird run")]) == 0
-    assert main(["evaluate", str(folder / "bird run"), "--device", "cpu"]) == 0
-    return folder / "bird run"
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return Run(make_evaluated_run(tmp_path_factory.mktemp("report") / "bird run", boxes=2, seed=1))
+
+
+@pytest.fixture(scope="module")
+def predictions(run: Run) -> Predictions:
+    return run.evaluated(PROTOCOL)[1]
+
+
+@pytest.fixture(scope="module")
+def address(run: Run, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    path.write_text(render(build_page([run], PROTOCOL)), encoding="utf-8")
+    return path.as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -69,15 +76,19 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(browser: Any, run: Path) -> Any:
+def page(browser: Any, address: str) -> Any:
     """The report of the run, opened afresh; no test may leave an error on the console."""
-    assert main(["report", str(run)]) == 0
     browser.set_window_size(1280, 1000)
-    browser.get((run / "report.html").as_uri())
-    browser.execute_script("document.getElementById('bar').scrollIntoView({behavior: 'instant'})")
-    settle(browser)
+    browser.get(address)
+    show_gallery(browser)
     yield browser
     assert [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+
+
+def show_gallery(browser: Any) -> None:
+    """Scroll to it: only the cards near the window are filled."""
+    browser.execute_script("document.getElementById('bar').scrollIntoView({behavior: 'instant'})")
+    settle(browser)
 
 
 def settle(browser: Any) -> None:
@@ -123,52 +134,69 @@ def drawn_boxes(browser: Any) -> dict[str, list[float]]:
     return boxes
 
 
-def boxes_by_python(results: Results, name: str, threshold: float, which: int) -> tuple[list[float], float]:
-    """The box and IoU of one image at one threshold, found anew from its raw map."""
-    predictions = results.predictions
-    row = predictions.names.index(name)
-    size = predictions.size(row)
-    raw = predictions.maps[row, which].astype(np.float64)
-    scorer = ImageScorer(raw, predictions.truths(row), size, predictions.view)
-    found = scorer.find(results.protocol, np.array([threshold]))
-    box = to_original(results.protocol, predictions.view, found.boxes[0], size).clip(*size)
-    return list(box), float(found.single[0])
+def box_by_python(predictions: Predictions, row: int, threshold: float, which: int) -> list[float]:
+    """The box of one image at one threshold, found anew from its raw map."""
+    size, extraction = predictions.size(row), PROTOCOL.extraction
+    found = MapCutter(predictions.maps[row, which], size, predictions.view).find(
+        extraction, np.array([threshold])
+    )
+    return list(extraction.to_original(predictions.view, found.single[found.level[0]], size))
 
 
 @pytest.mark.parametrize("which", ["top", "true"])
 @pytest.mark.parametrize("index", [0, 20, 47, 83, 99])
-def test_the_slider_puts_boxes_where_python_puts_them(page: Any, run: Path, index: int, which: str) -> None:
+def test_the_slider_puts_boxes_where_python_puts_them(
+    page: Any, predictions: Predictions, index: int, which: str
+) -> None:
     set_value(page, "which", which)
     set_value(page, "threshold", index)
-    results = open_results(run)
     threshold = float(page.find_element("id", "threshold-value").text)
     drawn = drawn_boxes(page)
-    assert len(drawn) == len(results.predictions)
-    for name, box in drawn.items():
-        expected, _ = boxes_by_python(results, name, threshold, 1 if which == "top" else 0)
-        width, height = results.predictions.size(results.predictions.names.index(name))
-        np.testing.assert_allclose(box, expected, atol=max(width, height) / 65535)
+    assert len(drawn) == len(predictions)
+    for row, name in enumerate(predictions.names):
+        if row != UNREADABLE:
+            expected = box_by_python(predictions, row, threshold, 1 if which == "top" else 0)
+            np.testing.assert_allclose(drawn[name], expected, atol=max(predictions.size(row)) / 65535)
 
 
-def test_the_headline_follows_the_slider(page: Any, run: Path) -> None:
-    results = open_results(run)
-    num = len(results.predictions)
+def test_the_headline_follows_the_slider(page: Any, run: Run, predictions: Predictions) -> None:
+    num = len(predictions)
     for index in (5, 60):
         set_value(page, "threshold", index)
         threshold = float(page.find_element("id", "threshold-value").text)
-        hits = [boxes_by_python(results, n, threshold, 0)[1] >= 0.5 for n in results.predictions.names]
-        top = [hit and rank == 0 for hit, rank in zip(hits, results.predictions.ranks.tolist(), strict=True)]
+        images = [judged_by_hand(PROTOCOL, predictions, row, threshold) for row in range(num)]
         text = page.find_element("id", "live").text
-        assert f"GT-known {100 * sum(hits) / num:.1f}" in text
-        assert f"Top-1 loc {100 * sum(top) / num:.1f}" in text
-    scores = json.loads((run / "scores.json").read_text())["protocols"]["gpca"]
+        assert f"GT-known {100 * sum(i.known for i in images) / num:.1f}" in text
+        assert f"top-1 loc {100 * sum(i.top for i in images) / num:.1f}" in text
     click(page, "reset")
-    assert f"GT-known {scores['gt_known_loc']:.1f}" in page.find_element("id", "live").text
+    figure = run.scores[PROTOCOL.name]["gt_known_loc"]
+    assert f"GT-known {figure:.1f}" in page.find_element("id", "live").text
 
 
-def test_sorting_orders_the_gallery(page: Any, run: Path) -> None:
-    results = open_results(run)
-    overlap = {n: boxes_by_python(results, n, 0.2, 1)[1] for n in results.predictions.names}
+@pytest.mark.parametrize(("which", "map_index"), [("top", 1), ("true", 0)])
+def test_green_marks_are_hits(page: Any, predictions: Predictions, which: str, map_index: int) -> None:
+    """By the map of the predicted class those of top-1, by that of the true class those of GT-known."""
+    set_value(page, "which", which)
+    threshold = float(page.find_element("id", "threshold-value").text)
+    marks = page.execute_script(
+        "return Object.fromEntries([...document.querySelectorAll('#grid .panel')].map(p => ["
+        "p.querySelector('svg').getAttribute('aria-label'),"
+        "[p.querySelector('b').className, p.querySelector('b').textContent]]))"
+    )
+    for row, name in enumerate(predictions.names):
+        image = judged_by_hand(PROTOCOL, predictions, row, threshold, map_index)
+        hit = image.top if which == "top" else image.known
+        assert marks[name][0] == ("hit" if hit else "miss")
+        if len(predictions.truths(row)):
+            assert float(marks[name][1].removeprefix("IoU ")) == pytest.approx(image.overlap, abs=0.0051)
+
+
+def test_sorting_orders_the_gallery(page: Any, run: Run, predictions: Predictions) -> None:
+    start = run.scores[PROTOCOL.name].threshold
+    rows = range(len(predictions))
+    overlap = {
+        predictions.names[row]: judged_by_hand(PROTOCOL, predictions, row, start, 1).overlap for row in rows
+    }
     assert list(overlap.values()) != sorted(overlap.values())
     up = shown_names(page)
     assert np.all(np.diff([overlap[n] for n in up]) >= -1e-4)
@@ -177,25 +205,25 @@ def test_sorting_orders_the_gallery(page: Any, run: Path) -> None:
     set_value(page, "sort", "name")
     assert shown_names(page) == sorted(overlap)
     set_value(page, "sort", "score-down")
-    score = dict(zip(results.predictions.names, results.probabilities.max(axis=1).tolist(), strict=True))
+    score = dict(zip(predictions.names, predictions.probabilities.max(axis=1).tolist(), strict=True))
     assert np.all(np.diff([score[n] for n in shown_names(page)]) <= 1e-4)
 
 
-def test_filters_choose_what_is_shown(page: Any, run: Path) -> None:
-    results = open_results(run)
-    names, labels = results.predictions.names, results.predictions.labels.tolist()
+def test_filters_choose_what_is_shown(page: Any, predictions: Predictions) -> None:
+    names, labels = predictions.names, predictions.labels.tolist()
     set_value(page, "class", 2)
     assert sorted(shown_names(page)) == sorted(n for n, c in zip(names, labels, strict=True) if c == 2)
     set_value(page, "class", "")
-    wrong = [n for n, rank in zip(names, results.predictions.ranks.tolist(), strict=True) if rank > 0]
+    ranks = predictions.ranks.tolist()
+    wrong = [n for row, n in enumerate(names) if ranks[row] > 0 and row != UNREADABLE]
     assert 0 < len(wrong) < len(names)
     set_value(page, "kind", 1)
     assert sorted(shown_names(page)) == sorted(wrong)
     assert page.find_element("id", "count").text == f"{len(wrong)} of {len(names)} images"
     set_value(page, "kind", "")
-    part = names[3].rpartition("/")[2]
+    part = names[5].rpartition("/")[2]
     set_value(page, "find", part.upper())
-    assert shown_names(page) == [names[3]]
+    assert shown_names(page) == [names[5]]
     set_value(page, "find", "no such bird")
     assert shown_names(page) == []
     assert page.find_element("id", "none").is_displayed()
@@ -286,12 +314,12 @@ def test_the_page_loads_nothing(page: Any) -> None:
     assert [name for name in loaded if not name.startswith("data:")] == []
 
 
-def test_two_runs_stand_side_by_side(browser: Any, run: Path, tmp_path: Path) -> None:
-    other = shutil.copytree(run, tmp_path / "<i>other")
+def test_two_runs_stand_side_by_side(browser: Any, run: Run, tmp_path: Path) -> None:
+    other = Run(shutil.copytree(run.path, tmp_path / "<i>other"))
     out = tmp_path / "both.html"
-    assert main(["report", str(run), str(other), "--out", str(out)]) == 0
+    out.write_text(render(build_page([run, other], PROTOCOL)), encoding="utf-8")
     browser.get(out.as_uri())
-    settle(browser)
+    show_gallery(browser)
     assert browser.execute_script("return document.querySelector('#grid .panels').children.length") == 2
     assert "<i>other" in browser.find_element("id", "live").text
     assert browser.find_element("id", "by").is_displayed()

@@ -32,7 +32,7 @@ class Marked:
 
 
 @dataclass(frozen=True)
-class Frame:
+class PictureFrame:
     """Where the photo lies in its picture: pixel x of the original is drawn at x * scale + left."""
 
     size: tuple[int, int]  # of the picture
@@ -44,7 +44,7 @@ class Frame:
     scale: tuple[float, float]
 
     @classmethod
-    def around(cls, width: int, height: int, largest: int = MAX_SIDE) -> Frame:
+    def around(cls, width: int, height: int, largest: int = MAX_SIDE) -> PictureFrame:
         """The frame of a photo of that size; no side of its picture is longer than `largest`."""
         smallest = min(MIN_SIDE, largest)
         line = max(2, round(largest / 300))
@@ -92,7 +92,7 @@ def draw_overlay(
         largest: the longest side that the picture may have.
         heat_region: the part of the image that the heat covers; None for all of it.
     """
-    frame = Frame.around(image.shape[1], image.shape[0], largest)
+    frame = PictureFrame.around(image.shape[1], image.shape[0], largest)
     photo = Image.fromarray(image).resize(frame.photo, Image.Resampling.LANCZOS, reducing_gap=3.0)
     if heat is not None:
         photo = Image.fromarray(blend_heat(np.asarray(photo), _spread(heat, frame, heat_region)))
@@ -124,7 +124,7 @@ def draw_box(picture: Image.Image, rect: Rect, colour: RGB, line: int, outside: 
             draw.rectangle(corners, outline=colour if i < line else CASING)
 
 
-def _spread(heat: NDArray[np.floating], frame: Frame, region: Box | None) -> NDArray[np.uint8]:
+def _spread(heat: NDArray[np.floating], frame: PictureFrame, region: Box | None) -> NDArray[np.uint8]:
     """The heat as levels over the whole photo: smooth inside its region, cold outside."""
     levels = np.zeros(frame.photo[::-1], np.uint8)
     if region is None:

@@ -20,7 +20,7 @@ ALPHA = 0.05
 
 
 @dataclass(frozen=True)
-class Sample:
+class Spread:
     """A figure over n runs: its mean and its sample standard deviation, NaN where a single run has none."""
 
     mean: float
@@ -28,12 +28,12 @@ class Sample:
     n: int
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Sample:
+    def of(cls, values: Sequence[float]) -> Spread:
         std = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
         return cls(float(np.mean(values)), std, len(values))
 
 
-def p_value(a: Sample, b: Sample) -> float | None:
+def p_value(a: Spread, b: Spread) -> float | None:
     """The two-sided p-value between two figures; None where neither has a deviation to judge by.
 
     Where one of them is a single figure, it is taken as a published one: a one-sample test of the other.
@@ -49,7 +49,7 @@ def p_value(a: Sample, b: Sample) -> float | None:
     return float(test.pvalue)
 
 
-def _one_sample(sample: Sample, figure: float) -> float:
+def _one_sample(sample: Spread, figure: float) -> float:
     if sample.std == 0:
         return 1.0 if sample.mean == figure else 0.0
     t = (sample.mean - figure) / (sample.std / math.sqrt(sample.n))

@@ -20,7 +20,7 @@ from wsol.scoring.mask_distribution import default_classes, distribution
 from wsol.scoring.nll import DEFINITIONS, analyze_nll
 from wsol.scoring.protocols import VIEWS
 from wsol.scoring.published import published_nll
-from wsol.scoring.significance import Sample
+from wsol.scoring.significance import Spread
 from wsol.text_table import html_table, text_table
 from wsol.views.mask_figures import draw_mask_figures, write_mask_tables
 from wsol.views.seeds import group_over_seeds
@@ -38,8 +38,8 @@ class NllRow:
     backbone: str
     num_runs: int
     num_classes: int
-    nll: Mapping[str, Sample | None]
-    paper: Sample | None
+    nll: Mapping[str, Spread | None]
+    paper: Spread | None
 
     @property
     def uniform(self) -> float:
@@ -145,10 +145,10 @@ def _nll_row(
     members: Sequence[Run], found: Sequence[Mapping[str, float | None]], predictions: Predictions
 ) -> NllRow:
     config = members[0].config
-    samples: dict[str, Sample | None] = {}
+    samples: dict[str, Spread | None] = {}
     for name in DEFINITIONS:
         values = [value for value in (own[name] for own in found) if value is not None]
-        samples[name] = Sample.of(values) if values else None
+        samples[name] = Spread.of(values) if values else None
     backbone = config.model.backbone.name
     paper = published_nll().get((config.model.attention.name, backbone))
     return NllRow(method_name(config), backbone, len(members), len(predictions.classes), samples, paper)
@@ -183,5 +183,5 @@ def _cells(row: NllRow) -> list[str]:
     ]
 
 
-def _spread(sample: Sample) -> str:
+def _spread(sample: Spread) -> str:
     return f"{sample.mean:.4f}" if math.isnan(sample.std) else f"{sample.mean:.4f} ± {sample.std:.4f}"

@@ -12,7 +12,7 @@ from wsol.run import Run
 from wsol.scoring.metrics import KINDS, Kind, headline_metrics
 from wsol.scoring.protocols import Protocol, find_protocols
 from wsol.scoring.published import PublishedResult, published_results
-from wsol.scoring.significance import ALPHA, Sample, p_value
+from wsol.scoring.significance import ALPHA, Spread, p_value
 from wsol.views.comparison import ComparedRow, Comparison
 from wsol.views.seeds import group_over_seeds
 
@@ -57,7 +57,7 @@ def group_runs(runs: Sequence[Run], protocol: Protocol, threshold: Kind | None =
         config, evaluation = members[0].config, members[0].scores
         table = [run_figures(run, protocol, threshold) for run in members]
         figures = {
-            key: Sample.of([own[key] for own in table])
+            key: Spread.of([own[key] for own in table])
             for key in headline_metrics()
             if all(key in own for own in table)
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wsol.scoring.significance import ALPHA, Sample
+from wsol.scoring.significance import ALPHA, Spread
 from wsol.views import comparison_formats
 
 
@@ -23,7 +23,7 @@ class ComparedRow:
     source: str
     data: str
     protocol: str
-    figures: dict[str, Sample]
+    figures: dict[str, Spread]
     published: bool = False
     p: dict[str, float | None] = field(default_factory=dict)
     best: frozenset[str] = frozenset()

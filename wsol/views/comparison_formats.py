@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from wsol.runs.files import replacing
 from wsol.scoring.metrics import Metric, headline_metrics
-from wsol.scoring.significance import Sample
+from wsol.scoring.significance import Spread
 
 if TYPE_CHECKING:
     from wsol.views.comparison import ComparedRow
@@ -26,7 +26,7 @@ def shown_metrics(rows: Sequence[ComparedRow]) -> list[Metric]:
     return [m for key, m in headline_metrics().items() if any(key in row.figures for row in rows)]
 
 
-def _value(sample: Sample, plus_minus: str) -> str:
+def _value(sample: Spread, plus_minus: str) -> str:
     return (
         f"{sample.mean:.2f}" if math.isnan(sample.std) else f"{sample.mean:.2f}{plus_minus}{sample.std:.2f}"
     )

@@ -94,8 +94,8 @@ def render(page: Page) -> str:
     from jinja2 import Environment, FileSystemLoader
 
     environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True)
-    css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    js = (TEMPLATES / "report.js").read_text(encoding="utf-8")
+    css = (TEMPLATES / "page.css").read_text(encoding="utf-8")
+    js = (TEMPLATES / "page.js").read_text(encoding="utf-8")
     sections = [
         ("results", "Results"),
         *([("charts", "Curves")] if page.charts else []),
@@ -104,7 +104,7 @@ def render(page: Page) -> str:
         *([("masks", "Masks")] if page.masks else []),
         ("config", "Configuration"),
     ]
-    return environment.get_template("report.html").render(
+    return environment.get_template("page.html").render(
         vars(page)
         | {
             "policy": (

@@ -142,13 +142,13 @@ def gallery_side(
     predictions = measured.predictions
     probabilities = predictions.probabilities[rows]
     of_true = np.take_along_axis(probabilities, predictions.labels[rows, None], axis=1)[:, 0]
-    known = metrics()
+    known, steps = metrics(), len(true.found.thresholds)
     return GallerySide(
         name=measured.name,
         true=_map_view(measured, true, TRUE, rows, true.known(), of_true),
         top=_map_view(measured, top, TOP, rows, top.top(1), probabilities.max(axis=1)),
         predicted=predictions.predicted[rows],
-        kinds=np.array([true.kinds(row) for row in rows.tolist()], dtype=np.uint8).reshape(len(rows), -1),
+        kinds=np.array([true.kinds(row) for row in rows.tolist()], dtype=np.uint8).reshape(len(rows), steps),
         live=[(known[key].short, values.tolist()) for key, values in live.items()],
     )
 

@@ -87,7 +87,7 @@ def result_rows(measured: Sequence[Measured]) -> list[ResultRow]:
                 Cell(_percent(figures, m.key), m.key in marked and figures.get(m.key) == marked[m.key])
                 for m in shown
             ]
-            threshold = f"{one.scores.at[kind].threshold:.2f} {KINDS[kind]}"
+            threshold = f"{one.scores.at[kind].threshold:g} {KINDS[kind]}"
             if kind == own:
                 words = f"{threshold} (the protocol's)"
                 rows.append(ResultRow(one.name, one.protocol.name, words, cells, tone))

@@ -10,7 +10,7 @@ from matplotlib import colormaps
 from PIL import Image
 
 from wsol.drawing.colours import COLD, MAX_ALPHA, PREDICTED, TRUTH, blend_heat, heat_table, to_levels
-from wsol.drawing.overlay import MAX_SIDE, MIN_SIDE, Frame, Marked, draw_overlay
+from wsol.drawing.overlay import MAX_SIDE, MIN_SIDE, Marked, PictureFrame, draw_overlay
 from wsol.records import Box
 
 
@@ -30,7 +30,7 @@ def test_box_colours_lie_where_the_boxes_are(size: tuple[int, int]) -> None:
     predicted = Box(width * 0.25, height * 0.25, width * 0.5, height * 0.75)
     truth = Box(width * 0.6, height * 0.1, width * 0.9, height * 0.9)
     picture = draw_overlay(grey(width, height), None, [Marked(predicted)], [Marked(truth)])
-    frame = Frame.around(width, height)
+    frame = PictureFrame.around(width, height)
     x0, y0, x1, y1 = frame.rect(predicted)
     for edge in (
         (x0, y0, x0 + frame.line, y1),
@@ -48,7 +48,7 @@ def test_box_colours_lie_where_the_boxes_are(size: tuple[int, int]) -> None:
 def test_both_boxes_are_seen_where_they_coincide_with_the_image() -> None:
     whole = Box(0, 0, 300, 200)
     picture = draw_overlay(grey(300, 200), None, [Marked(whole)], [Marked(whole)])
-    frame = Frame.around(300, 200)
+    frame = PictureFrame.around(300, 200)
     x0, y0, x1, y1 = frame.rect(whole)
     assert share(picture, (x0, y0, x0 + frame.line, y1), PREDICTED) == 1.0
     assert share(picture, (x0 - frame.line, y0, x0, y1), TRUTH) == 1.0
@@ -57,7 +57,7 @@ def test_both_boxes_are_seen_where_they_coincide_with_the_image() -> None:
 
 @given(st.integers(1, 6000), st.integers(1, 6000))
 def test_the_frame_can_be_read_at_any_image_size(width: int, height: int) -> None:
-    frame = Frame.around(width, height)
+    frame = PictureFrame.around(width, height)
     assert MIN_SIDE <= max(frame.size) <= MAX_SIDE
     assert min(frame.size) >= 0.4 * max(frame.size) - 1
     assert frame.left >= frame.line
@@ -72,7 +72,7 @@ def test_the_frame_can_be_read_at_any_image_size(width: int, height: int) -> Non
 @given(st.tuples(*[st.floats(-500, 500) for _ in range(4)]))
 def test_any_box_is_drawn_inside_the_picture(corners: tuple[float, ...]) -> None:
     box = Box(*corners)
-    frame = Frame.around(80, 60)
+    frame = PictureFrame.around(80, 60)
     x0, y0, x1, y1 = frame.rect(box)
     assert frame.left <= x0 < x1 <= frame.left + frame.photo[0]
     assert frame.top <= y0 < y1 <= frame.top + frame.photo[1]
@@ -105,7 +105,7 @@ def test_heat_lies_in_its_region_alone() -> None:
     picture = np.asarray(
         draw_overlay(grey(200, 100), np.ones((4, 4)), heat_region=Box(50, 0, 150, 100)).convert("RGB")
     )
-    frame = Frame.around(200, 100)
+    frame = PictureFrame.around(200, 100)
     x0, y0, x1, y1 = frame.rect(Box(50, 0, 150, 100))
     assert (picture[y0 + 5 : y1 - 5, frame.left : x0 - 1] == 128).all()
     assert (picture[y0 + 5 : y1 - 5, x1 + 1 : frame.left + frame.photo[0]] == 128).all()

@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from wsol.localization.predictions import Predictions
 from wsol.records import Box
-from wsol.scoring.mask_distribution import default_classes, distribution, draw, write_csv
+from wsol.scoring.mask_distribution import default_classes, distribution
 
 Made = Callable[..., Predictions]
 
@@ -36,17 +33,6 @@ def test_equal_masks_have_a_histogram(make_predictions: Made) -> None:
         np.zeros((2, 4, 4)), [0, 1], [[Box(0, 0, 8, 8)]] * 2, np.zeros((2, 3)), np.full((2, 3), 0.5)
     )
     assert distribution(same, [0]).counts.sum() == 3
-
-
-def test_files(with_masks: Predictions, tmp_path: Path) -> None:
-    found = distribution(with_masks, default_classes(with_masks))
-    write_csv(found, tmp_path)
-    rows = list(csv.DictReader((tmp_path / "mask_means.csv").open()))
-    assert len(rows) == 3
-    assert float(rows[1]["class 0"]) == pytest.approx(0.3, rel=1e-6)
-    for path in draw(found, tmp_path, "a run"):
-        with Image.open(path) as picture:
-            assert min(picture.size) > 300
 
 
 def test_without_masks(make_predictions: Made) -> None:

@@ -1,12 +1,12 @@
-"""A small run on painted birds, trained for one epoch, once for all tests of the views."""
+"""An evaluated run made by hand, and small runs on painted birds that were trained for one epoch."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.evaluated_runs import make_evaluated_run
 from wsol.cli import main
 
 CONFIG = """\
@@ -36,8 +36,6 @@ def gpca_run(birds: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def evaluated(se_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the run with SE, evaluated: predictions and scores."""
-    run = shutil.copytree(se_run, tmp_path_factory.mktemp("evaluated") / "se")
-    assert main(["evaluate", str(run), "--device", "cpu"]) == 0
-    return run
+def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run folder with predictions and scores under every protocol. Not to be changed."""
+    return make_evaluated_run(tmp_path_factory.mktemp("evaluated") / "made", boxes=2, seed=1)

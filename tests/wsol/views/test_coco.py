@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wsol.localization.localized import Found
+from wsol.localization.localized import Finding
 from wsol.records import Box
 from wsol.views.coco import coco_dict
 
@@ -17,10 +17,10 @@ def test_pycocotools_reads_what_was_written(tmp_path: Path) -> None:
     found = {
         "a.jpg": (
             (40, 50),
-            [Found(1, "crow", 0.9, Box(1, 2, 30.5, 40)), Found(0, "gull", 0.1, Box(0, 0, 8, 8))],
+            [Finding(1, "crow", 0.9, Box(1, 2, 30.5, 40)), Finding(0, "gull", 0.1, Box(0, 0, 8, 8))],
         ),
         "b.jpg": ((1, 1), []),
-        "c/d.png": ((9, 9), [Found(1, "crow", 0.5, Box(5, 5, 6, 6))]),
+        "c/d.png": ((9, 9), [Finding(1, "crow", 0.5, Box(5, 5, 6, 6))]),
     }
     path = tmp_path / "boxes.json"
     path.write_text(json.dumps(coco_dict(found, ["gull", "crow"], "test")))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageColor
 
-from wsol.errors import DataError
+from wsol.errors import DataError, RunFolderError
 from wsol.records import Box, DataIndex, Sample
 from wsol.views.contact_sheet import BOX_COLOUR, GAP, HEADER, TILE, choose_samples, draw_contact_sheet
 
@@ -58,5 +58,5 @@ def test_an_unreadable_image_has_a_tile_that_says_so(tmp_path: Path) -> None:
 def test_nothing_to_draw_and_nowhere_to_write(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no images to draw"):
         draw_contact_sheet(index_of([]), tmp_path / "sheet.png")
-    with pytest.raises(DataError, match="cannot be written"):
+    with pytest.raises(RunFolderError, match="could not be written"):
         draw_contact_sheet(index_of([1]), tmp_path)

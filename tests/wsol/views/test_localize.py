@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from wsol.api import load
+from wsol import load
 from wsol.cli import main
 from wsol.data.photos import list_photos
 from wsol.errors import ConfigError
+from wsol.views.box_files import BoxJournal, overlay_path
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +134,7 @@ def test_mistakes_end_before_anything_is_written(
     empty.mkdir()
     for extra, message in (
         (["--class", "ostrich"], "does not know the class"),
-        (["--topk", "0"], "--topk 0"),
+        (["--topk", "0"], "topk 0"),
         (["--threshold", "2"], "outside 0 to 1"),
         ([str(empty)], "no pictures in this folder"),
     ):
@@ -141,3 +143,45 @@ def test_mistakes_end_before_anything_is_written(
     assert main(["localize", str(empty), str(photos[0]), "--out", str(out)]) == 2
     assert "not a run folder" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_a_name_of_255_bytes_stops_nothing(se_run: Path, photos: list[Path], tmp_path: Path) -> None:
+    folder, out = tmp_path / "photos", tmp_path / "out"
+    folder.mkdir()
+    names = ["a" * 251 + ".jpg", "é" * 125 + "b.jpg", "c.jpg"]
+    for name in names:
+        shutil.copyfile(photos[0], folder / name)
+    assert main(["localize", str(se_run), str(folder), "--out", str(out)]) == 0
+    assert {i["file"] for i in json.loads((out / "boxes.json").read_text())["images"]} == set(names)
+    assert all(overlay_path(out, name).is_file() for name in names)
+
+
+def test_a_killed_localize_goes_on_where_it_was(
+    se_run: Path, photos: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["localize", str(se_run), *map(str, photos)]
+    assert main([*command, "--out", str(tmp_path / "whole")]) == 0
+    out = tmp_path / "killed"
+    add = BoxJournal.add
+
+    def stop_at_third(journal: BoxJournal, *photo: object) -> None:
+        if len(journal.done()) == 2:
+            raise KeyboardInterrupt
+        add(journal, *photo)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(BoxJournal, "add", stop_at_third)
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        raise SystemExit(main([*command, "--out", str(out)]))
+    monkeypatch.undo()
+    looked_at: list[str] = []
+
+    def note_name(journal: BoxJournal, name: str, *rest: object) -> None:
+        looked_at.append(name)
+        add(journal, name, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(BoxJournal, "add", note_name)
+    assert main([*command, "--out", str(out)]) == 0
+    assert looked_at == [p.name for p in photos[2:]]
+    for name in ("boxes.json", "boxes.csv", "boxes_coco.json"):
+        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert not (out / BoxJournal.NAME).exists()

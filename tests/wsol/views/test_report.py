@@ -16,69 +16,109 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from wsol.cli import main
-from wsol.config import Data
-from wsol.data.index import open_dataset
-from wsol.scoring.error_kinds import KINDS
+from tests.helpers.evaluated_runs import UNREADABLE
+from wsol.errors import ConfigError, DataError, RunFolderError
+from wsol.registry import METRICS
+from wsol.run import Run
+from wsol.scoring.error_kinds import OUTCOMES
 from wsol.scoring.image import ImageScorer
+from wsol.scoring.metrics import Metric, register_metric
+from wsol.scoring.protocols import find_protocols
 from wsol.views.gallery import thumbnail
-from wsol.views.page import Page, RunText, render, safe_json
+from wsol.views.page import Page, RunFacts, render, safe_json
 from wsol.views.report import LARGEST_FILE, build_page, gallery_rows, threshold_grid
-from wsol.views.results import OUTCOMES, open_results, open_several
+from wsol.views.side_by_side import measure, run_names
 
 NASTY = "</script><script>alert(1)</script><!-- \"'&<b>"
+GPCA = find_protocols("gpca")[0]
 
 
 def unpack(text: str, dtype: str) -> np.ndarray:
     return np.frombuffer(base64.b64decode(text), dtype)
 
 
-def test_packed_numbers_are_those_of_the_scores(evaluated: Path) -> None:
-    results = open_results(evaluated)
-    data = build_page([results]).gallery
-    num, steps = len(results.predictions), len(data["thresholds"])
+def test_what_is_packed_has_the_right_shape(evaluated: Path) -> None:
+    run = Run(evaluated)
+    data = build_page([run], GPCA).gallery
+    num, steps, side = len(run.predictions()), len(data["thresholds"]), data["runs"][0]
     assert steps == 100
-    run = data["runs"][0]
-    at = data["thresholds"].index(results.threshold)
-    assert at == data["start"]
-    words = unpack(run["true"]["overlap"], "<u2").reshape(num, steps)
-    hits = words >> 15
-    live = {figure["label"]: figure["values"] for figure in run["live"]}
-    assert (
-        f"{100 * hits[:, at].mean():.1f}" == live["GT-known"][at] == f"{results.scores['gt_known_loc']:.1f}"
-    )
-    assert live["Top-1 loc"][at] == f"{results.scores['top1_loc']:.1f}"
-    kinds = unpack(run["kind"], "u1").reshape(num, steps)[:, at]
-    counts = {name: int((kinds == i).sum()) for i, name in enumerate(OUTCOMES)}
-    assert counts == results.scores["errors"]
-    shares = unpack(run["top"]["boxes"], "<u2").reshape(num, steps, 4) / 65535
+    assert data["thresholds"][data["start"]] == run.scores["gpca"].threshold
+    shares = unpack(side["top"]["boxes"], "<u2").reshape(num, steps, 4) / 65535
     assert (shares[..., 2:] >= shares[..., :2]).all()
-    heat = unpack(run["top"]["heat"], "u1").reshape(num, *run["shape"])
-    assert (heat.reshape(num, -1).max(axis=1) == 255).all()
-    assert data["kinds"] == [*KINDS, "unreadable image"]
+    heat = unpack(side["top"]["heat"], "u1").reshape(num, *side["shape"])
+    assert sorted(set(heat.reshape(num, -1).max(axis=1).tolist())) == [0, 255], "0 where the map is constant"
+    assert data["kinds"] == list(OUTCOMES)
+    assert set(unpack(side["kind"], "u1").reshape(num, steps)[UNREADABLE]) == {
+        OUTCOMES.index("unreadable image")
+    }
+    assert side["predicted"][UNREADABLE] == -1
 
 
 def test_boxes_of_both_maps_are_those_of_one_image_at_a_time(evaluated: Path) -> None:
-    results = open_results(evaluated)
-    predictions = results.predictions
+    (measured,) = measure([Run(evaluated)], GPCA)
+    predictions = measured.predictions
     thresholds = threshold_grid([0.2])
     assert 0 < (predictions.ranks == 0).sum() < len(predictions)
-    for which, found in enumerate(results.find(thresholds)):
+    for which, judged in enumerate(measured.judge(thresholds)):
         for row in range(len(predictions)):
+            if predictions.unreadable(row):
+                continue
             raw = predictions.maps[row, which].astype(np.float64)
             scorer = ImageScorer(raw, predictions.truths(row), predictions.size(row), predictions.view)
-            wanted = scorer.find(results.protocol, thresholds)
-            np.testing.assert_array_equal(found.boxes[row], wanted.boxes)
-            np.testing.assert_array_equal(found.single[row], wanted.single)
+            wanted = scorer.find(GPCA, thresholds)
+            np.testing.assert_array_equal(judged.found.boxes[row], wanted.boxes)
+            np.testing.assert_array_equal(judged.found.single[row], wanted.single)
 
 
-@given(st.lists(st.floats(0, 0.999), max_size=3))
+def test_a_metric_of_a_plugin_is_on_the_page(evaluated: Path, tmp_path: Path) -> None:
+    """Registered from outside: in cards, table and live figures, with its own labels."""
+    before = dict(METRICS.entries())
+    register_metric(
+        Metric(
+            "half_loc",
+            "half loc",
+            "localization by halves",
+            "half of a GT-known hit",
+            lambda judged, at: judged.known()[:, at] / 2,
+            higher_is_better=False,
+        )
+    )
+    try:
+        run = shutil.copytree(evaluated, tmp_path / "plugin")
+        record = json.loads((run / "scores.json").read_text())
+        record["protocols"]["gpca"]["half_loc"] = 41.5
+        (run / "scores.json").write_text(json.dumps(record))
+        page = build_page([Run(run), Run(evaluated)], GPCA)
+        assert [card.value for card in page.runs[0].cards if card.label == "localization by halves"] == [
+            "41.5"
+        ]
+        column = page.figures.index(("half loc", "half of a GT-known hit"))
+        assert page.result_rows[0].cells[column].text == "41.5"
+        live = {figure["label"]: figure["values"] for figure in page.gallery["runs"][0]["live"]}
+        halves = [float(value) for value in live["half loc"]]
+        np.testing.assert_allclose(halves, [float(v) / 2 for v in live["GT-known"]], atol=0.1)
+    finally:
+        METRICS.restore(before)
+
+
+def test_the_best_of_several_runs_is_marked(evaluated: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(evaluated, tmp_path / "other")
+    record = json.loads((other / "scores.json").read_text())
+    record["protocols"]["gpca"] |= {"top1_loc": 99.5, "gt_known_loc": 0.5}
+    (other / "scores.json").write_text(json.dumps(record))
+    page = build_page([Run(evaluated), Run(other)], GPCA)
+    top, known = (page.figures.index(f) for f in page.figures if f[0] in ("top-1 loc", "GT-known"))
+    rows = [row for row in page.result_rows if row.name in ("made", "other")]
+    assert [row.cells[top].best for row in rows] == [False, True]
+    assert [row.cells[known].best for row in rows] == [True, False]
+
+
+@given(st.lists(st.floats(0, 0.999), max_size=5))
 def test_the_grid_holds_every_reported_threshold(exact: list[float]) -> None:
-    grid = threshold_grid(exact[:1])
+    grid = threshold_grid(exact)
     assert len(grid) == 100
-    assert set(exact[:1]) <= set(grid.tolist())
+    assert set(exact) <= set(grid.tolist())
     assert (np.diff(grid) > 0).all()
-    assert len(threshold_grid(exact)) == 100
 
 
 def test_the_gallery_keeps_the_file_small() -> None:
@@ -97,8 +137,8 @@ def nasty_page(**changes: Any) -> Page:
     values: dict[str, Any] = {
         "title": NASTY,
         "facts": [NASTY],
-        "runs": [RunText(NASTY, [], [(NASTY, NASTY)], NASTY)],
-        "metric_labels": [NASTY],
+        "runs": [RunFacts(NASTY, [], [(NASTY, NASTY)], NASTY)],
+        "figures": [(NASTY, NASTY)],
         "result_rows": [],
         "results_note": NASTY,
         "gallery": gallery,
@@ -165,40 +205,42 @@ def test_the_policy_allows_this_script_and_nothing_else() -> None:
     assert "http" not in policy
 
 
-def test_a_file_of_the_users_is_not_replaced(
-    evaluated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "mine.html"
-    out.write_text("precious")
-    assert main(["report", str(evaluated), "--out", str(out)]) == 2
-    assert "already exists" in capsys.readouterr().err
-    assert out.read_text() == "precious"
-    assert main(["report", str(evaluated), "--out", str(out), "--overwrite"]) == 0
-    assert out.read_text().startswith("<!doctype html>")
-    assert [p.name for p in tmp_path.iterdir()] == ["mine.html"]
+def test_a_page_of_a_real_run_is_whole(evaluated: Path) -> None:
+    page = Collector()
+    page.feed(render(build_page([Run(evaluated)], GPCA, num_images=3)))
+    assert len(json.loads(page.scripts[0])["images"]["name"]) == 3
+    assert page.tags.count("section") == 6, "results, curves, gallery, classes, masks, configuration"
 
 
-def test_runs_that_cannot_be_shown_are_named(
-    se_run: Path, evaluated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    damaged = shutil.copytree(evaluated, tmp_path / "damaged")
+def test_runs_that_cannot_be_shown_are_named(evaluated: Path, tmp_path: Path) -> None:
+    def copy(name: str) -> Path:
+        return shutil.copytree(evaluated, tmp_path / name)
+
+    bare, damaged, fewer, mixed, old = map(copy, ("bare", "damaged", "fewer", "mixed", "old"))
+    (bare / "scores.json").unlink()
     (damaged / "scores.json").write_text("{")
-    fewer = shutil.copytree(evaluated, tmp_path / "fewer")
     meta = fewer / "predictions" / "test-resize" / "meta.json"
     header = json.loads(meta.read_text())
     header["names"][0] = "another.jpg"
     meta.write_text(json.dumps(header))
-    for arguments, message in (
-        ([str(se_run)], "not measured yet; run `wsol evaluate"),
-        ([str(tmp_path)], "not a run folder"),
-        ([str(damaged)], "scores.json: damaged"),
-        ([str(evaluated), str(fewer)], "measured on different images"),
-        ([str(evaluated), "--protocol", "adl"], "not measured by protocol 'adl'"),
-        ([str(evaluated), "--data", str(tmp_path / "nowhere")], "nowhere"),
+    scores = mixed / "scores.json"
+    scores.write_text(scores.read_text().replace("best.ckpt, epoch 1", "last.ckpt, epoch 2"))
+    scores = old / "scores.json"
+    scores.write_text(scores.read_text().replace('"version": 1', '"version": 0'))
+    for paths, error, message in (
+        ([bare], RunFolderError, "not evaluated yet; run `wsol evaluate"),
+        ([tmp_path], RunFolderError, "not a run folder"),
+        ([damaged], DataError, "scores.json: damaged"),
+        ([evaluated, fewer], DataError, "measured on different images"),
+        ([mixed], DataError, "not the same checkpoint"),
+        ([old], DataError, "version 0 of protocol gpca"),
     ):
-        assert main(["report", *arguments, "--out", str(tmp_path / "x.html")]) == 2
-        assert message in capsys.readouterr().err
-    assert not (tmp_path / "x.html").exists()
+        with pytest.raises(error, match=message):
+            build_page([Run(path) for path in paths], GPCA)
+    with pytest.raises(DataError, match=r"no such image file.*--data"):
+        build_page([Run(evaluated, data=tmp_path / "nowhere")], GPCA)
+    with pytest.raises(ConfigError, match="images -1"):
+        build_page([Run(evaluated)], GPCA, num_images=-1)
 
 
 def test_an_unreadable_photo_becomes_a_grey_square(tmp_path: Path) -> None:
@@ -213,26 +255,10 @@ def test_an_unreadable_photo_becomes_a_grey_square(tmp_path: Path) -> None:
 
 def test_runs_of_one_name_are_told_apart(evaluated: Path, tmp_path: Path) -> None:
     other = shutil.copytree(evaluated, tmp_path / evaluated.name)
-    assert [r.name for r in open_several([evaluated, other])] == [str(evaluated), str(other)]
-    assert [r.name for r in open_several([evaluated])] == [evaluated.name]
+    assert run_names([Run(evaluated), Run(other)]) == [str(evaluated), str(other)]
+    assert run_names([Run(evaluated)]) == [evaluated.name]
 
 
-def test_an_image_that_turned_unreadable_stays_in_the_report(
-    birds: Path, se_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = shutil.copytree(birds, tmp_path / "birds")
-    run = shutil.copytree(se_run, tmp_path / "run")
-    broken = open_dataset(Data.of("cub", root=data)).split("test")[2]
-    broken.path.write_bytes(b"no picture")
-    assert main(["evaluate", str(run), "--data", str(data), "--device", "cpu"]) == 0
-    assert main(["report", str(run), "--data", str(data)]) == 0
-    assert main(["visualize", str(run), "--data", str(data), "--num", "99"]) == 0
-    assert "15 images" in capsys.readouterr().out
-    page = Collector()
-    page.feed((run / "report.html").read_text())
-    gallery = json.loads(page.scripts[0])
-    row = gallery["images"]["name"].index(broken.name)
-    assert gallery["runs"][0]["predicted"][row] == -1
-    kinds = unpack(gallery["runs"][0]["kind"], "u1").reshape(-1, 100)
-    assert set(kinds[row].tolist()) == {OUTCOMES.index("unreadable image")}
-    assert "unreadable images: 1 (" in (run / "report.html").read_text()
+def test_faults_stand_above_the_figures(evaluated: Path) -> None:
+    warnings = build_page([Run(evaluated)], GPCA, num_images=1).warnings
+    assert [text.split(":")[1].strip() for text in warnings] == ["unreadable images", "constant maps"]

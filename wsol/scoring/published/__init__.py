@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 from importlib import resources
 
-from wsol.scoring.significance import Sample
+from wsol.scoring.significance import Spread
 
 SOURCES = {"gpca_cub": "GPCA paper", "field_cub": "field"}
 
@@ -26,7 +26,7 @@ class PublishedResult:
     backbone: str
     method: str
     year: int
-    figures: dict[str, Sample]
+    figures: dict[str, Spread]
 
 
 def _rows(name: str) -> list[dict[str, str]]:
@@ -41,7 +41,7 @@ def published_results() -> list[PublishedResult]:
         for row in _rows(name):
             runs = int(row.get("runs", 1))
             figures = {
-                key: Sample(float(value), float(row.get(f"{key}_std") or math.nan), runs)
+                key: Spread(float(value), float(row.get(f"{key}_std") or math.nan), runs)
                 for key, value in row.items()
                 if value and not key.endswith("_std") and key not in ("backbone", "method", "year", "runs")
             }
@@ -50,9 +50,9 @@ def published_results() -> list[PublishedResult]:
     return results
 
 
-def published_nll() -> dict[tuple[str, str], Sample]:
+def published_nll() -> dict[tuple[str, str], Spread]:
     """(attention, backbone) -> the paper's negative log-likelihood over three runs."""
     return {
-        (row["method"].lower(), row["backbone"]): Sample(float(row["nll"]), float(row["nll_std"]), 3)
+        (row["method"].lower(), row["backbone"]): Spread(float(row["nll"]), float(row["nll_std"]), 3)
         for row in _rows("gpca_nll")
     }

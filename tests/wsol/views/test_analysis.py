@@ -1,0 +1,123 @@
+"""The analysis of attention masks: numbers over seeds, files, and classes by name or label."""
+
+from __future__ import annotations
+
+import csv
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.helpers.evaluated_runs import CLASSES, make_evaluated_run
+from wsol.errors import ConfigError, RunFolderError
+from wsol.run import Run
+from wsol.scoring.mask_distribution import distribution
+from wsol.scoring.nll import DEFINITIONS, analyze_nll
+from wsol.views.analysis import analyze_runs, find_labels
+from wsol.views.mask_figures import draw_mask_figures, write_mask_tables
+
+
+def test_means_over_seeds(tmp_path: Path) -> None:
+    runs = [Run(make_evaluated_run(tmp_path / f"run-{seed}", seed=seed)) for seed in (0, 1)]
+    for run in runs:
+        images = tmp_path / f"{run.name}-images"
+        assert run.config.data.root == images, "the folder of the data does not tell experiments apart"
+    (row,) = analyze_runs(runs).rows
+    single = [analyze_nll(run.predictions()) for run in runs]
+    assert (row.method, row.backbone, row.num_runs) == ("CAM-SE", "tiny", 2)
+    assert row.uniform == pytest.approx(math.log(3))
+    for name in DEFINITIONS:
+        sample, values = row.nll[name], [own[name] for own in single]
+        assert sample is not None
+        assert sample.mean == pytest.approx(np.mean(values))  # type: ignore[arg-type]
+        assert sample.std == pytest.approx(np.std(values, ddof=1))  # type: ignore[arg-type]
+
+
+def test_files_and_text(evaluated: Path, tmp_path: Path) -> None:
+    found = analyze_runs([Run(evaluated)], ["crow", "0"], tmp_path / "out")
+    assert str(found.written[0]).endswith(f"masks of Crow, Blue Jay; wrote {tmp_path / 'out'}")
+    assert {p.name for p in (tmp_path / "out").iterdir()} == {
+        "nll.csv",
+        "mask_means.csv",
+        "mask_histogram.csv",
+        "mask_quantiles.csv",
+        "mask_means.png",
+        "mask_histogram.png",
+        "mask_boxes.png",
+    }
+    with (tmp_path / "out" / "nll.csv").open(newline="") as file:
+        table = {row["definition"]: row["nll"] for row in csv.DictReader(file)}
+    assert list(table) == [*DEFINITIONS, "uniform"]
+    assert f"{found.rows[0].nll['nll_mask'].mean:.6f}" == table["nll_mask"]  # type: ignore[union-attr]
+    text = str(found)
+    assert text.splitlines()[0].split()[:3] == ["method", "backbone", "runs"]
+    assert "3.4729 ± 0.2390" in text, "the paper's table"
+    assert found._repr_html_().count("<table>") == 2
+
+
+def test_each_run_has_a_folder_of_its_own(evaluated: Path, tmp_path: Path) -> None:
+    run = Run(shutil.copytree(evaluated, tmp_path / "run"))
+    found = analyze_runs([run])
+    assert found.written[0].folder == run.folder.analysis
+    assert (run.folder.analysis / "nll.csv").is_file()
+
+
+def test_a_run_without_attention_has_no_masks_to_show(evaluated: Path, tmp_path: Path) -> None:
+    run = Run(shutil.copytree(evaluated, tmp_path / "run"))
+    (run.folder.predictions_of("test", "resize") / "masks.npy").unlink()
+    found = analyze_runs([run])
+    assert found.rows[0].nll["nll_mask"] is None
+    assert "n/a" in str(found)
+    assert "no attention" in str(found.written[0])
+    assert [p.name for p in run.folder.analysis.iterdir()] == ["nll.csv"]
+
+
+def test_bad_input(evaluated: Path, tmp_path: Path) -> None:
+    run = Run(evaluated)
+    for classes, message in (
+        (["003.Grey_Gul"], r"unknown class.*003.Grey_Gull"),
+        (["7"], "unknown class '7'"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            analyze_runs([run], classes, tmp_path / "out")
+    with pytest.raises(ConfigError, match="--out is for one run"):
+        analyze_runs([run, run], out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    bare = Run(shutil.copytree(evaluated, tmp_path / "bare"))
+    shutil.rmtree(bare.folder.predictions)
+    with pytest.raises(RunFolderError, match="no predictions of test images; run `wsol evaluate"):
+        analyze_runs([bare])
+
+
+def test_classes_by_name_label_or_at_equal_intervals(evaluated: Path) -> None:
+    predictions = Run(evaluated).predictions()
+    assert find_labels(predictions, ["002.Crow", "grey gull", "0"]) == [1, 2, 0]
+    assert find_labels(predictions, None) == [0, 1, 2]
+
+
+def test_tables_keep_class_names_and_figures_show_readable_ones(
+    evaluated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from matplotlib.axes import Axes
+
+    found = distribution(Run(evaluated).predictions(), [0, 1, 2])
+    means, *_ = write_mask_tables(found, tmp_path)
+    with means.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["channel", *CLASSES]
+    np.testing.assert_allclose([float(r[CLASSES[1]]) for r in rows], found.means[1])
+    legends: list[list[str]] = []
+    legend = Axes.legend
+
+    def spy(axes: Axes, *args: object, **settings: object) -> object:
+        legends.append(axes.get_legend_handles_labels()[1])
+        return legend(axes, *args, **settings)
+
+    monkeypatch.setattr(Axes, "legend", spy)
+    for path in draw_mask_figures(found, tmp_path, "a run"):
+        with Image.open(path) as picture:
+            assert min(picture.size) > 300
+    assert legends == [["Blue Jay", "Crow", "Grey Gull"]] * 2
