@@ -21,13 +21,13 @@ def find_label(name: str, classes: Sequence[str]) -> int | None:
 
     A number that is no class's name is a label itself.
 
-    >>> [find_label(name, ["001.Blue_Jay", "002.Crow"]) for name in ("blue jay", "002.Crow", "1", "7")]
+    >>> [find_label(name, ["001.Blue_Jay", "002.Crow"]) for name in ("blue_jay", "002.Crow", "1", "7")]
     [0, 1, 1, None]
     """
-    for names in (classes, display_names(classes)):
+    for wanted, names in ((name, classes), (display_name(name), display_names(classes))):
         lowered = [known.lower() for known in names]
-        if name.lower() in lowered:
-            return lowered.index(name.lower())
+        if wanted.lower() in lowered:
+            return lowered.index(wanted.lower())
     return int(name) if name.isdecimal() and int(name) < len(classes) else None
 
 
