@@ -23,7 +23,7 @@ RECORDS = ("protocols", "metrics")  # kinds whose modules are quick to import
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedComponent:
     """A component: its name, one line about it, and its options as `name=default`."""
 
     name: str
@@ -31,7 +31,7 @@ class Listed:
     options: tuple[str, ...]
 
 
-def list_components(kind: str) -> list[Listed]:
+def list_components(kind: str) -> list[ListedComponent]:
     """Every component of a kind (`heads`, `protocols`, ...), in the order of its registry."""
     registry = REGISTRIES[kind]
     if kind in RECORDS or entry_points(group=GROUP):
@@ -45,11 +45,11 @@ def list_components(kind: str) -> list[Listed]:
     ]
 
 
-def _asked(registry: Registry) -> Iterator[Listed]:
+def _asked(registry: Registry) -> Iterator[ListedComponent]:
     for name, entry in registry.entries().items():
         options = registry.options(name + "NAME" if name.endswith(":") else name).values()
         shown = (o.name if o.required else f"{o.name}={_short(o.default)}" for o in options)
-        yield Listed(name, entry.summary, tuple(shown))
+        yield ListedComponent(name, entry.summary, tuple(shown))
 
 
 def _files(home: str) -> list[Path]:
@@ -61,7 +61,7 @@ def _files(home: str) -> list[Path]:
     return sorted(origin.parent.glob("*.py")) if origin.name == "__init__.py" else [origin]
 
 
-def _read(path: Path, variable: str, registry: Registry) -> Iterator[Listed]:
+def _read(path: Path, variable: str, registry: Registry) -> Iterator[ListedComponent]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     for node in tree.body:
@@ -71,7 +71,7 @@ def _read(path: Path, variable: str, registry: Registry) -> Iterator[Listed]:
                 if found is not None:
                     options = tuple(_options(_signature(node, classes), registry.supplied))
                     # A family such as `timm:` takes the rest of the name as its first argument.
-                    yield Listed(*found, options[1:] if found[0].endswith(":") else options)
+                    yield ListedComponent(*found, options[1:] if found[0].endswith(":") else options)
 
 
 def _registration(

@@ -31,7 +31,7 @@ COLUMNS = ("image", "label", "split", "x0", "y0", "x1", "y1")
 
 
 @dataclass
-class Listed:
+class ListedImage:
     """One image as a file lists it. `line` is the line of its first row, None in a COCO file."""
 
     line: int | None
@@ -48,21 +48,24 @@ class Listed:
         self.split = self.split or split
 
 
-def read_annotations(path: Path, faults: Faults) -> dict[str, Listed]:
+def read_annotations(path: Path, faults: Faults) -> dict[str, ListedImage]:
     """The listed images by their path below the data set."""
-    readers: dict[str, Callable[[Path, Faults], dict[str, Listed]]] = {".csv": _read_csv, ".json": _read_coco}
+    readers: dict[str, Callable[[Path, Faults], dict[str, ListedImage]]] = {
+        ".csv": _read_csv,
+        ".json": _read_coco,
+    }
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise DataError.at(path, None, "annotations are a .csv table or a COCO .json file")
     return reader(path, faults)
 
 
-def _read_csv(path: Path, faults: Faults) -> dict[str, Listed]:
-    listed: dict[str, Listed] = {}
+def _read_csv(path: Path, faults: Faults) -> dict[str, ListedImage]:
+    listed: dict[str, ListedImage] = {}
     for line, cells in _csv_rows(path, faults):
         try:
             name = relative_path(cells["image"])
-            image = listed.setdefault(name, Listed(line))
+            image = listed.setdefault(name, ListedImage(line))
             image.agree(_label(cells.get("label", "")) or None, _split(cells.get("split", "")))
             corners = [cells.get(c, "") for c in COLUMNS[3:]]
             if any(corners):
@@ -104,10 +107,10 @@ def _header(cells: Sequence[str], path: Path, line: int) -> list[str]:
     return header
 
 
-def _read_coco(path: Path, faults: Faults) -> dict[str, Listed]:
+def _read_coco(path: Path, faults: Faults) -> dict[str, ListedImage]:
     document = _read_json(path)
     names: dict[Any, str] = {}
-    listed: dict[str, Listed] = {}
+    listed: dict[str, ListedImage] = {}
     categories: dict[int, str] = {}
     first_category: dict[str, int] = {}  # by name
 
@@ -137,7 +140,7 @@ def _read_coco(path: Path, faults: Faults) -> dict[str, Listed]:
             raise ValueError(f"{name} is listed twice")
         split = _split(_string(entry, "split")) if entry.get("split") is not None else None
         names[image_id] = name
-        listed[name] = Listed(None, split=split)
+        listed[name] = ListedImage(None, split=split)
 
     def take_annotation(entry: Mapping[str, Any]) -> None:
         if entry.get("iscrowd"):

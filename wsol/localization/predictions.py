@@ -110,7 +110,8 @@ class Header:
         """What meta.json holds, also in the format before, which had no paths."""
         if "mask_paths" in meta:
             meta["segmentation_paths"] = meta.pop("mask_paths")
-        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in meta.items()})
+        values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in meta.items()}
+        return cls(**values)
 
 
 def _below(path: Path, root: Path) -> str:

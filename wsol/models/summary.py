@@ -16,7 +16,7 @@ from wsol.models.localizer import Localizer
 
 
 @dataclass(frozen=True)
-class Row:
+class PartRow:
     """One part of a localizer: its output (channels, height, width) for one image, and what it costs."""
 
     part: str
@@ -32,7 +32,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Summary:
-    rows: tuple[Row, ...]
+    rows: tuple[PartRow, ...]
     image_size: int
 
     @property
@@ -97,7 +97,7 @@ def summarise(localizer: Localizer, image_size: int) -> Summary:
         return sum(p.numel() for p in new)
 
     rows = [
-        Row(
+        PartRow(
             part=part.label,
             tap=part.tap,
             output=shapes.get(part.modules[-1], ()) if part.modules else (),
@@ -110,7 +110,7 @@ def summarise(localizer: Localizer, image_size: int) -> Summary:
     rest = count(localizer.parameters())
     rest_flops = counter.get_total_flops() // 2 - sum(row.multiply_adds for row in rows)
     if rest or rest_flops:
-        rows.append(Row("other", "", (), rest, rest_flops))
+        rows.append(PartRow("other", "", (), rest, rest_flops))
     return Summary(tuple(rows), image_size)
 
 

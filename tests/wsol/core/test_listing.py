@@ -7,13 +7,13 @@ import sys
 
 import pytest
 
-from wsol.listing import Listed, _asked, list_components
+from wsol.listing import ListedComponent, _asked, list_components
 from wsol.registry import REGISTRIES
 
 
 @pytest.mark.parametrize("kind", REGISTRIES)
 def test_the_source_says_what_the_registry_holds(kind: str) -> None:
-    def by_name(found: Listed) -> str:
+    def by_name(found: ListedComponent) -> str:
         return found.name
 
     assert sorted(list_components(kind), key=by_name) == sorted(_asked(REGISTRIES[kind]), key=by_name)

@@ -53,7 +53,7 @@ FILES = (
 
 
 @dataclass(frozen=True)
-class Row(Generic[V]):
+class CubRow(Generic[V]):
     line: int
     value: V
 
@@ -185,9 +185,9 @@ def _read(
     parse: Callable[[str], V],
     faults: Faults,
     known: Collection[int] | None = None,
-) -> dict[int, Row[V]]:
+) -> dict[int, CubRow[V]]:
     """The rows of one file by id. form: what a line looks like. known: the ids that may occur."""
-    rows: dict[int, Row[V]] = {}
+    rows: dict[int, CubRow[V]] = {}
     for line, text in numbered_lines(path, faults):
         if not text.strip():
             continue
@@ -200,7 +200,7 @@ def _read(
                 raise ValueError(f"unknown image {row_id}: not in images.txt")
             if row_id in rows:
                 raise ValueError(f"id {row_id} is listed twice, first in line {rows[row_id].line}")
-            rows[row_id] = Row(line, parse(cells[1].rstrip()))
+            rows[row_id] = CubRow(line, parse(cells[1].rstrip()))
         except ValueError as error:
             faults.report(path, line, str(error))
     if not rows:
@@ -239,9 +239,9 @@ def _split(text: str) -> str:
 
 def _refuse_twins(
     root: Path,
-    names: Mapping[int, Row[str]],
-    images: Mapping[int, Row[str]],
-    splits: Mapping[int, Row[str]],
+    names: Mapping[int, CubRow[str]],
+    images: Mapping[int, CubRow[str]],
+    splits: Mapping[int, CubRow[str]],
     faults: Faults,
 ) -> None:
     """No class name twice, and no image twice: least of all once for training and once for test."""

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wsol.data.annotations import Listed, read_annotations
+from wsol.data.annotations import ListedImage, read_annotations
 from wsol.data.faults import Faults
 from wsol.data.image_cache import cached_sizes
 from wsol.data.sets.data_set import DataSet
@@ -32,7 +32,7 @@ from wsol.registry import DATASETS
 
 
 @dataclass(frozen=True)
-class Place:
+class FolderFacts:
     """What the folders of an image say: its split, if they do, and its class."""
 
     split: str | None
@@ -72,7 +72,7 @@ class Folder(DataSet):
         else:
             source = root
             files = _list_images(root, faults)
-            listed = {name: Listed(None) for name in files}
+            listed = {name: ListedImage(None) for name in files}
         if not listed and not faults.found:
             raise DataError(f"{source}: no images; expected {root}/CLASS/*.jpg or {root}/train/CLASS/*.jpg")
 
@@ -133,19 +133,19 @@ def _list_images(root: Path, faults: Faults) -> dict[str, Path]:
     return images
 
 
-def _place(name: str, split_folders: Sequence[str]) -> Place:
+def _place(name: str, split_folders: Sequence[str]) -> FolderFacts:
     """split_folders: the folders of the data set that are splits; none where there is no folder train."""
     folders = name.split("/")[:-1]
     split = None
     if folders and folders[0] in split_folders:
         split = "test" if folders[0] == "val" and "test" not in split_folders else folders[0]
         folders = folders[1:]
-    return Place(split, folders[0] if folders else None)
+    return FolderFacts(split, folders[0] if folders else None)
 
 
 def _splits(
-    listed: dict[str, Listed],
-    places: dict[str, Place],
+    listed: dict[str, ListedImage],
+    places: dict[str, FolderFacts],
     labels: dict[str, str],
     test_share: float,
     seed: int,
