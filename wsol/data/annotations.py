@@ -48,6 +48,9 @@ class ListedImage:
         self.split = self.split or split
 
 
+Reader = Callable[[Path, Faults], dict[str, ListedImage]]
+
+
 def read_annotations(path: Path, faults: Faults) -> dict[str, ListedImage]:
     """The listed images by their path below the data set."""
     readers: dict[str, Callable[[Path, Faults], dict[str, ListedImage]]] = {
