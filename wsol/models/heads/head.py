@@ -42,8 +42,8 @@ class Head(nn.Module, ABC):
     #: Whether `forward` looks at the labels in training. Transforms that mix labels are then refused.
     needs_labels: ClassVar[bool] = False
 
-    #: How far the training is, in epochs (2.5: in the middle of the third), for losses that begin late. Training
-    #: sets it before every step; it is infinite elsewhere.
+    #: How far the training is, in epochs (2.5: in the middle of the third), for losses that begin late.
+    #: Training sets it before every step; it is infinite elsewhere.
     epoch: float = math.inf
 
     @abstractmethod
