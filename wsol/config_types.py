@@ -92,7 +92,7 @@ def _union(value: Any, members: tuple[Any, ...], what: str) -> Any:
             return convert(value, member, what)
         except ConfigError:
             continue
-    # A single literal set beside null deserves its near-name hint.
+    # One set of literals, or null: the error suggests the nearest literal.
     literals = [m for m in members if typing.get_origin(m) is typing.Literal]
     if literals and isinstance(value, str):
         return _literal(value, tuple(a for m in literals for a in typing.get_args(m)), what)

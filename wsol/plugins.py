@@ -69,7 +69,7 @@ def load_installed() -> None:
 
 
 def load_recorded(path: Path, run_dir: Path) -> None:
-    """Import the plugins that a run recorded in `path`; a run of before has no such file."""
+    """Import the plugins that a run recorded in `path`; an older run has no such file."""
     if not path.is_file():
         return
     try:

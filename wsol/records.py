@@ -1,4 +1,4 @@
-"""What flows between the rooms: small typed records, and nothing that acts.
+"""What flows between the rooms: small typed records without behaviour.
 
 Boxes are x0, y0, x1, y1 floats in pixels of the original image; x1 and y1 lie outside the object, so a box
 that covers a whole image of width W and height H is (0, 0, W, H).

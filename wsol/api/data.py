@@ -46,7 +46,7 @@ def open_dataset(source: Config | Data | Path | str, kind: str | None = None, **
 
     Args:
         source: a folder, or a config whose `data` section names one (then with its held-out part split off).
-        kind: for a folder, its layout; see `wsol list datasets`. By default it is looked at.
+        kind: for a folder, its layout; see `wsol list datasets`. By default it is detected.
         options: of that kind, such as `annotations="boxes.csv"`.
 
     >>> import wsol

@@ -115,7 +115,7 @@ def report(
     Args:
         runs: one run or several, measured by the same protocol on the same images.
         out: by default report.html in the first run folder. protocol: by default the first run's own.
-        images: at most so many in the gallery; by default as many as keep the file small.
+        images: the largest number in the gallery; by default as many as keep the file small.
         data: where the data set lies now. overwrite: replace the file `out`.
 
     >>> import wsol
@@ -140,5 +140,5 @@ def _save(picture: Image.Image, path: Path) -> None:
 
 
 def _file_part(name: str) -> str:
-    """The image's name as a part of a file name: no folders, nothing that a file system dislikes."""
+    """The image's name as a part of a file name: without folders and unusual characters."""
     return re.sub(r"[^\w.-]+", "_", Path(name).stem)[:80]

@@ -89,7 +89,7 @@ def score_folder(
 ) -> Evaluation:
     """Score a folder of <image path>.npy against a data set, under one or more protocols.
 
-    kind: the data set's layout; None looks at it. annotations: boxes for a folder of images.
+    kind: the data set's layout; None to detect it. annotations: boxes for a folder of images.
     """
     wanted = _protocols(protocols, normalize)
     options = {} if annotations is None else {"annotations": annotations}

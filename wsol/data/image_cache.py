@@ -1,5 +1,5 @@
-"""What was learnt of the image files of a data set, remembered, so that each file is decoded once and not at
-every start.
+"""Remembers what was found out about the image files of a data set, so that each file is decoded once and not
+at every start.
 
 A file is known by its name, its size in bytes and the time of its last change; to ask costs one `stat`. A
 file that is new or changed is read again, and so is one that could not be read: only success is remembered.
@@ -133,7 +133,7 @@ class ImageCache:
         """What the cache files hold; a missing or damaged one holds nothing."""
         known: dict[str, _Entry] = {}
         for file in self._files:
-            with suppress(Exception):  # whatever is wrong with it: the images are read instead
+            with suppress(Exception):  # damaged in any way: the images are read instead
                 require_regular(file)
                 known |= _unpack(file.read_bytes())
         return known
@@ -154,10 +154,10 @@ class ImageCache:
         for i, file in enumerate(self._files):
             with suppress(OSError):  # without a cache everything works, only slower
                 if file.parent == self._root and not stat.S_IMODE(self._root.stat().st_mode) & 0o222:
-                    continue  # marked read-only, which the superuser respects too
+                    continue  # marked read-only; the superuser could write, but does not
                 file.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(file, content)
-                for other in self._files[i + 1 :]:  # read later, it would hide what is new
+                for other in self._files[i + 1 :]:  # an older file, which would hide this one
                     other.unlink(missing_ok=True)
                 return
 

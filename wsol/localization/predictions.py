@@ -1,4 +1,4 @@
-"""Predictions on disk: what a localizer said of every image of a split, once, for everything that follows.
+"""Predictions on disk: what a localizer said of every image of a split. Everything later reads this.
 
 A folder of plain arrays, one row for each image in the order of the data set::
 
@@ -39,7 +39,7 @@ FORMAT = 2
 
 
 class Flag(IntFlag):
-    """What is to be known of one row."""
+    """What was special about one image."""
 
     WRITTEN = 1
     UNREADABLE = 2  # the image could not be decoded: a miss, whatever the model said of the black square
@@ -188,10 +188,10 @@ class PredictionsWriter:
 
 
 def _shared_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """A mapped .npy file that several processes may open at once, whoever comes first.
+    """A mapped .npy file that several processes may open at once, in any order.
 
-    Nobody truncates what is there and all write the same header bytes, so no lock is needed. Its room on the
-    disk is taken at once: a full disk is then an error here, and not a crash when the memory is written.
+    No process truncates the file and all write the same header bytes, so no lock is needed. Its space on the
+    disk is reserved at once: a full disk is then an error here, and not a crash when the memory is written.
     """
     header = np.lib.format.header_data_from_array_1_0(np.empty((0,), dtype)) | {"shape": shape}
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
@@ -205,7 +205,7 @@ def _shared_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> N
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
                 raise
-            file.truncate(length)  # a file system that cannot take room in advance
+            file.truncate(length)  # a file system that cannot reserve space
     return np.memmap(path, dtype=dtype, mode="r+", offset=offset, shape=shape)
 
 

@@ -1,4 +1,4 @@
-"""A run folder: everything that a run is, in one place, complete enough to be carried elsewhere.
+"""A run folder: everything that belongs to a run, in one place. It can be moved to another machine.
 
 ::
 
@@ -129,7 +129,7 @@ class RunFolder:
             raise RunFolderError(f"{self.predictions}: cannot be used: {error.strerror}") from None
 
     def release(self) -> None:
-        """Let go of the folder; the end of the process does the same."""
+        """Release the folder; the end of the process does the same."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None

@@ -34,7 +34,7 @@ class FolderLock:
             raise self._in_use(holder or "another process") from None
         if not self._is_still_there():  # its holder removed the file after we had opened it
             os.close(self._descriptor)
-            raise self._in_use("a process that was just leaving")
+            raise self._in_use("a process that was just ending")
         os.ftruncate(self._descriptor, 0)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         os.write(self._descriptor, f"process {os.getpid()} on {socket.gethostname()} since {since}".encode())

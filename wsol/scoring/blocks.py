@@ -50,8 +50,8 @@ _passes = itertools.count()
 
 
 def _packed(task: Callable[[range], R]) -> Callable[[range], R]:
-    """The task in a form that each process opens once in a pass, not once for each block: a source may have
-    to read a file of all images, or be one."""
+    """The task in a form that each process opens once in a pass, not once for each block: a source may be
+    large, or have to read a large file."""
     return partial(_run, next(_passes), pickle.dumps(task))
 
 

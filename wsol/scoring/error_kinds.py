@@ -30,7 +30,7 @@ KINDS = (
 )
 
 UNREADABLE = "unreadable image"
-OUTCOMES = (*KINDS, UNREADABLE)  # what can become of an image
+OUTCOMES = (*KINDS, UNREADABLE)  # the possible outcomes of an image
 
 SEVERAL, PART, MORE = 0.3, 0.5, 0.7
 

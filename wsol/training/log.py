@@ -66,7 +66,7 @@ class RunLog:
         self._board: Any = None
 
     def start(self, tensorboard: Path, epoch: int) -> None:
-        """Open TensorBoard where it is installed; what a former process logged after `epoch` is void."""
+        """Open TensorBoard where it is installed; what a former process logged after `epoch` is ignored."""
         if self._is_main:
             with suppress(ImportError):
                 from torch.utils.tensorboard import SummaryWriter

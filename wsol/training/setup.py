@@ -29,7 +29,7 @@ from wsol.training.provenance import (
 from wsol.training.train_step import TrainStep
 from wsol.training.validation import Validator
 
-# What continues a run: of the training step, of the progress, and the rest.
+# What a checkpoint holds: the training step, the progress, and the rest.
 PARTS = (
     *("model", "optimizer", "scaler"),
     *("epoch", "step", "sums", "history"),
@@ -167,7 +167,7 @@ def prepare(
                 f"{len(state['random'])} processes before, {ranks.world} now: not the same bit for bit"
             )
         notes += ranks.on_main(lambda: renew_provenance(folder, config, ranks))
-    ranks.on_main(lambda: folder.diverged.unlink(missing_ok=True))  # it told of the attempt before this one
+    ranks.on_main(lambda: folder.diverged.unlink(missing_ok=True))  # of the attempt before this one
     for text in notes:
         log.note(text)
     log.start(folder.tensorboard, progress.epoch)

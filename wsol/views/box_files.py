@@ -85,7 +85,7 @@ class BoxJournal:
         return paths
 
     def close(self) -> None:
-        """Let go of the file; what is done stays in it."""
+        """Close the file; what is done stays in it."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

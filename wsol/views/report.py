@@ -196,7 +196,7 @@ def _json_facts(path: Path, title: str) -> list[tuple[str, str]]:
 
 
 def faults(measured: Measured) -> list[str]:
-    """What a reader must know before believing the figures."""
+    """What a reader must know about the figures."""
     return [
         f"{measured.name}: {kind.replace('_', ' ')}: {len(names):,} ({', '.join(names[:3])}"
         f"{', ...' if len(names) > 3 else ''}); counted as misses or as the protocol says, none left out"

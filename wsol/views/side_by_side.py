@@ -1,6 +1,6 @@
 """Evaluated runs as pictures and pages need them: names to show, scores, predictions, and judged images.
 
-What became of an image comes from `wsol.scoring.judged.Judged` alone; no view compares an IoU with a level.
+The outcome of an image comes from `wsol.scoring.judged.Judged` alone; no view compares an IoU with a level.
 """
 
 from __future__ import annotations
