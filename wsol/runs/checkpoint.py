@@ -115,7 +115,8 @@ class Checkpoints:
     def load_last(self, notice: Callable[[str], None]) -> State | None:
         """The newest state that loads, or None where none is left.
 
-        `last`, else `previous`, else `best`, which may be many epochs older; `notice` gets a message where an older one is used.
+        `last`, else `previous`, else `best`, which may be many epochs older; `notice` gets a message where an
+        older one is used.
         """
         if not self.exist():
             return None

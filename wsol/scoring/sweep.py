@@ -54,7 +54,8 @@ class MapSource(Protocol):
 class Hits:
     """How many of `num` images are hit at each of the T thresholds of a protocol.
 
-    counts: (7, T), its rows by name below. pixels: scores on and off the object, where there are segmentations.
+    counts: (7, T), its rows by name below. pixels: scores on and off the object, where there are
+    segmentations.
     """
 
     num: int

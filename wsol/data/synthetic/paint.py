@@ -57,9 +57,10 @@ def make_dataset(
     size: long side of the images in pixels; they are from 3:4 to 4:3.
 
     Beside the files of CUB-200-2011 there are `segmentations/`, laid out as CUB publishes them (grey PNG, 255
-    on the bird), and `hierarchy.csv`. A box is the tight box of that segmentation. The same arguments give the same
-    bytes (with the same OpenCV on the same kind of processor), whatever the order of painting: a picture
-    depends on its species, its index, `size` and `seed` alone. The folder appears complete or not at all.
+    on the bird), and `hierarchy.csv`. A box is the tight box of that segmentation. The same arguments give
+    the same bytes (with the same OpenCV on the same kind of processor), whatever the order of painting: a
+    picture depends on its species, its index, `size` and `seed` alone. The folder appears complete or not at
+    all.
 
     Raises ConfigError for an argument out of range, DataError where `out` is taken or cannot be written.
     """
