@@ -89,7 +89,7 @@ def run_figures(run: Run, protocol: Protocol, threshold: Kind | None = None) -> 
 
 
 def published_rows(results: Iterable[PublishedResult], backbones: set[str]) -> list[ComparedRow]:
-    """The published rows of these backbones, or all where none is named; rows without a backbone are always kept."""
+    """The published rows of these backbones, or all where none is named. Rows without a backbone stay."""
     return [
         ComparedRow(
             method=r.method,
