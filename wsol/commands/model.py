@@ -16,7 +16,7 @@ shapes for one image, parameters and multiply-adds, and which weights were loade
   wsol model configs/cub/vgg16_danet.yaml --classes 200 --set model.weights=none
 
 The number of classes and their hierarchy are the data set's. Where there is no data set yet, they are those
-of CUB-200-2011; with --classes, those of its first so many species.
+of CUB-200-2011; with --classes N, its first N species.
 """
 
 

@@ -54,7 +54,7 @@ def find_components(
 ) -> Components | None:
     """The components of {depth > t}, t = 0 ... num - 1; None where there are more than `most` basins.
 
-    fine: a map in [0, 1] of which depth is a non-decreasing function. diagonal: whether pixels that touch at
+    fine: a map in [0, 1]; where it is larger, depth is not smaller. diagonal: whether pixels that touch at
     a corner are neighbours, as the Euler number supposes.
     """
     basin, roots = _basins(depth, fine, diagonal)

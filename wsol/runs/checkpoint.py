@@ -160,7 +160,7 @@ def require_parts(state: State, parts: Sequence[str]) -> None:
 def load_model_state(model: nn.Module, state: Mapping[str, torch.Tensor], here: str, there: str) -> None:
     """Load weights that must fit entirely; the error names what does not and both sides' descriptions.
 
-    here: the model at hand, in words. there: the model that the checkpoint was made with.
+    here: this model, in words. there: the model that the checkpoint was made with.
     """
     own = model.state_dict()
     problems = [f"{k}: only in the checkpoint" for k in state if k not in own]

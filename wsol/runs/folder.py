@@ -199,7 +199,7 @@ def default_run_dir(name: str, resume: bool, parent: Path = Path("runs")) -> Pat
 
 
 def _former_names(folder: RunFolder) -> set[str]:
-    """The files that earlier versions wrote by way of `NAME.<process id>.tmp` in the run folder itself."""
+    """The files of the run folder that earlier versions wrote first as `NAME.<process id>.tmp`."""
     own = (folder.config, folder.versions, folder.data, folder.weights, folder.metrics, folder.diverged)
     return {path.name for path in own}
 

@@ -22,7 +22,7 @@ WORTH_A_PROCESS = 150  # images: for fewer, starting a process takes longer than
 
 
 def choose_workers(num: int) -> int:
-    """How many processes are worth starting for so many images."""
+    """How many processes to start for this number of images."""
     return max(1, min(usable_cores(), num // WORTH_A_PROCESS))
 
 

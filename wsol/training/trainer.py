@@ -108,8 +108,8 @@ def diverged(
     names = [session.samples[i].name for i in batch.indices.tolist()]
     everyone = session.ranks.gather((own_is_finite, names))
     # Where only some ranks have no finite loss, the cause is in their share of the batch.
-    guilty = [n for finite, share in everyone if not finite for n in share]
-    images = guilty or [n for _, share in everyone for n in share]
+    failed = [n for finite, share in everyone if not finite for n in share]
+    images = failed or [n for _, share in everyone for n in share]
     progress = session.progress
     record = {
         "epoch": progress.epoch + 1,

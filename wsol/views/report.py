@@ -51,7 +51,7 @@ ALL_CONTOURS_NOTE = (
 
 
 def build_page(runs: Sequence[Run], protocol: Protocol | None = None, num_images: int | None = None) -> Page:
-    """Everything that the report shows. num_images: at most so many in the gallery; None for what fits."""
+    """Everything that the report shows. num_images: the most in the gallery; None for what fits."""
     if num_images is not None and num_images < 0:
         raise ConfigError(f"images {num_images}: not less than 0")
     protocol = protocol or runs[0].protocol()
