@@ -42,9 +42,9 @@ class CheckpointInfo:
 
 
 class Run:
-    """A run folder.
+    """A run folder, read by name: `Run("runs/demo").scores`.
 
-    data: where the data set lies now, if it was moved since training.
+    data: where the data set is now, if it was moved since training.
 
     >>> run = Run("runs/demo")
     >>> run.config.model.backbone.name, len(run.history), run.data.classes[0]

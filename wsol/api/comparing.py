@@ -14,7 +14,7 @@ Runs = Run | Path | str | Sequence[Run | Path | str]
 
 
 def as_runs(runs: Runs, data: Path | str | None = None) -> list[Run]:
-    """One run or several, given as runs or as their folders. data: where the data set lies now."""
+    """One run or several, given as runs or as their folders. data: where the data set is now."""
     several = [runs] if isinstance(runs, (Run, Path, str)) else runs
     return [Run(r.path if isinstance(r, Run) else r, data) for r in several]
 

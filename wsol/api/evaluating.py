@@ -48,7 +48,7 @@ def evaluate(
     Args:
         run: a run, or its folder.
         protocols: names, or "all"; None for the protocol of the run's config.
-        data: where the data set lies now, if it was moved.
+        data: where the data set is now, if it was moved.
         normalize: another normalisation of the maps: minmax, max, pas or ivr.
         held_out: share of the training images that choose a threshold, if the run held none out.
         reuse: score the predictions of an earlier evaluation, without the model.

@@ -94,9 +94,12 @@ def localize(
     Args:
         run: a run, its folder, or what `wsol.load` gave.
         photos: a photo, a folder of photos, or several of both.
-        topk: how many of the best classes to look for. class_name: look for this class instead.
+        out: folder for the results; None writes nothing.
+        topk: how many of the best classes to look for.
+        class_name: look for this class instead.
         threshold: where maps are cut; by default the run's own, see `load`.
         overwrite: write into a folder that holds something else.
+        device: auto, cpu or cuda.
 
     >>> import wsol
     >>> found = wsol.localize("runs/demo", "bird.jpg", "found", device="cpu")

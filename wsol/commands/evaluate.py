@@ -13,7 +13,7 @@ RUN/predictions, so that pictures and reports need no model. Figures go to RUN/s
 
   wsol evaluate runs/demo                              the protocol of the run's config
   wsol evaluate runs/demo --protocol all               all protocols in one table
-  wsol evaluate runs/demo --data elsewhere/birds       the data set lies elsewhere now
+  wsol evaluate runs/demo --data elsewhere/birds       the data set was moved
   wsol evaluate runs/demo --reuse --normalize pas      score again, without the model
   torchrun --nproc-per-node 2 -m wsol evaluate RUN     two processes, equal figures
 
@@ -25,7 +25,7 @@ which uses their boxes; and the oracle, the best one on the test images themselv
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run_dir", type=Path, metavar="RUN", help="run folder of a trained localizer")
-    add("--data", type=Path, metavar="ROOT", help="where the data set lies (default: as trained)")
+    add("--data", type=Path, metavar="ROOT", help="where the data set is now (default: as trained)")
     add("--protocol", nargs="+", metavar="NAME", help="one or more, or 'all' (default: the run's own)")
     add("--normalize", metavar="NAME", help="minmax, max, pas or ivr (default: the protocol's)")
     add(

@@ -305,7 +305,7 @@ class Predictions:
         return width, height
 
     def image_path(self, row: int, root: Path | None = None) -> Path:
-        """The image file. root: where the data set lies now, if it was moved."""
+        """The image file. root: where the data set is now, if it was moved."""
         return Path(root or self.header.root) / self.header.paths[row]
 
     def segmentation_path(self, row: int) -> Path | None:
