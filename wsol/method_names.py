@@ -8,7 +8,7 @@ _PROPER = {"adl": "ADL", "dgdm": "DGDM", "danet": "DANet", "acol": "ACoL", "spg"
 
 
 def method_name(config: Config) -> str:
-    """A method as the field writes it: `ADL-GPCA`, `DANet`, `CAM-SE`."""
+    """A method as papers write it: `ADL-GPCA`, `DANet`, `CAM-SE`."""
     model = config.model
     base = model.drop.name if model.drop.name != "none" else model.head.name
     name = _PROPER.get(base, base.upper())

@@ -89,7 +89,7 @@ class DataIndex:
         return replace(self, samples=tuple(samples))
 
     def digest(self) -> str:
-        """SHA-256 over names, labels, splits and boxes: equal for equal annotations, wherever they lie."""
+        """SHA-256 over names, labels, splits and boxes, the same for equal annotations in any folder."""
         sha = hashlib.sha256()
         for name in self.classes:
             sha.update(f"class {name}\n".encode("utf-8", "surrogateescape"))

@@ -89,7 +89,7 @@ class Run:
 
     @property
     def checkpoints(self) -> list[Path]:
-        """The checkpoints that are there, in the order of preference: best, last, previous."""
+        """The checkpoints that exist, in the order of preference: best, last, previous."""
         store = self.folder.checkpoints
         return [p for p in (store.best, store.last, store.previous) if p.exists()]
 

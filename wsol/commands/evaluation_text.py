@@ -33,7 +33,7 @@ def evaluation_lines(found: Evaluation, origin: str) -> Iterator[str]:
     if not found.checkpoint:
         cropped = [name for name, s in found.items() if s.view == "crop"]
         if cropped:
-            yield f"{', '.join(cropped)}: the maps are taken to be of the centre crop"
+            yield f"{', '.join(cropped)}: the maps are read as maps of the centre crop"
     segmented = max(s.num_segmentations for s in found.values())
     if 0 < segmented < found.num_images:
         without = found.num_images - segmented

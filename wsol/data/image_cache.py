@@ -7,10 +7,9 @@ The cache is `.wsol-images` in the folder of the data set. Where nothing can be 
 is marked read-only, it is `~/.cache/wsol/<hash of the folder>.images` (below $XDG_CACHE_HOME instead of
 ~/.cache where that is set). It can be deleted at any time.
 
-It is one binary table and not a data base: it is read in one go (for a million images about 90 MB, in a few
-seconds), replaced by a rename (so a kill leaves the old one, and two writers cannot mix), needs no locks
-(which network drives often lack), and carries a digest of itself, so that a damaged one is noticed and
-ignored.
+It is one binary table and not a data base. It is read at once (for a million images about 90 MB, in a few
+seconds). It is replaced by a rename, so a kill leaves the old one and two writers cannot mix. It needs no
+locks, which network drives often lack. It carries a digest of itself, so that a damaged one is ignored.
 """
 
 from __future__ import annotations

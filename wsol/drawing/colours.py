@@ -1,6 +1,6 @@
 """The colours of every picture: heat from matplotlib's inferno, the predicted box blue, the true one red.
 
-Inferno grows evenly in lightness, so a step of heat looks the same size wherever it happens, also in grey
+Inferno grows evenly in lightness, so equal steps of heat look equal, also in grey
 print and to colour-blind eyes. Heat is laid over the photo with an alpha that follows it: a cold place
 shows the photo, a hot place shows its colour.
 """

@@ -12,7 +12,7 @@ A folder of plain arrays, one row for each image in the order of the data set::
 
 The arrays are mapped into memory, never read whole, so memory does not grow with the number of images.
 Several processes may write one folder: each writes the rows that it computed, no row twice. They write to a
-draft beside it until every row is there; then the draft and the former predictions exchange their names.
+draft beside it. When every row is written, the draft and the former predictions exchange their names.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class PredictionsWriter:
         values: dict[str, NDArray[Any]] = {"scores": scores, "maps": maps}
         if masks is not None:
             values["masks"] = masks
-        for name, value in (values | {"flags": flags}).items():  # flags last: they say that a row is there
+        for name, value in (values | {"flags": flags}).items():  # flags last: they mark a row as written
             self._array(name, value)[rows] = value
 
     def finish(self) -> Predictions:

@@ -81,7 +81,7 @@ class RunFolder:
     def claim(self, resume: bool) -> None:
         """Make this process the one writer of the folder, which must be empty unless the run is resumed.
 
-        Where that is refused, nothing that was made for it stays behind.
+        If that is refused, what was made for it is removed.
         """
         try:
             self._made = _make_with_parents(self.path)
@@ -170,7 +170,7 @@ class RunFolder:
 
 
 def is_free(path: Path) -> bool:
-    """Whether nothing is there but what a run leaves that was killed early: folders, a lock, drafts."""
+    """Whether the folder holds nothing but folders, a lock and drafts, as after an early kill."""
     folder = RunFolder(path)
     drafts = {*_former_names(folder), *folder.checkpoints.names}
 

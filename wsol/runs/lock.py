@@ -1,4 +1,4 @@
-"""A lock on a folder that ends with the process that holds it."""
+"""A lock on a folder. It ends when the process ends that holds it."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class FolderLock:
             descriptor = os.open(self._path, flags)
         except OSError as error:
             if error.errno == errno.ELOOP:
-                raise RunFolderError(f"{self._path}: is a link, which a lock never is; remove it") from None
+                raise RunFolderError(f"{self._path}: is a link, not a lock; remove it") from None
             raise
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise RunFolderError(f"{self._path}: is no regular file, which a lock always is; remove it")
+            raise RunFolderError(f"{self._path}: is not a regular file, so not a lock; remove it")
         return descriptor, False
 
     def _is_still_there(self) -> bool:

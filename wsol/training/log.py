@@ -1,4 +1,4 @@
-"""What a run says of itself: a progress line, one line and one row of figures for each epoch, TensorBoard."""
+"""The log of a run: a progress bar, one line and one row of figures for each epoch, TensorBoard."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class RunLog:
             note(text)
 
     def bar(self, epoch: int, images: int, done: int) -> Bar:
-        """The line that moves: images, images/s and the time left of this epoch."""
+        """The progress bar: images, images/s and the time left of this epoch."""
         return tqdm(
             total=images,
             initial=done,

@@ -1,4 +1,4 @@
-"""Everything that a run needs before its first step: the folder, the data, the model, and where it stands."""
+"""Everything that a run needs before its first step: the folder, the data, the model, and its progress."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def last_state(folder: RunFolder, log: RunLog) -> State | None:
 def prepare(
     config: Config, folder: RunFolder, resume: bool, ranks: Ranks, progress_lines: bool = True
 ) -> Session:
-    """Begin a run in the folder, or continue the one that is there. Every rank calls this."""
+    """Begin a run in the folder, or continue its run. Every rank calls this."""
     t = config.train
     log = RunLog(t.epochs, ranks.is_main, progress_lines)
     require_same_config(config, ranks)

@@ -1,4 +1,4 @@
-"""The training loop: it reads from top to bottom, and everything that it uses is prepared in `setup`."""
+"""The training loop. Everything that it uses is prepared in `setup`."""
 
 from __future__ import annotations
 

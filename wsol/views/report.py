@@ -186,7 +186,7 @@ def run_facts(measured: Measured) -> RunFacts:
 
 
 def _json_facts(path: Path, title: str) -> list[tuple[str, str]]:
-    """A small JSON file of the run folder in one line, where it is there."""
+    """A small JSON file of the run folder in one line, if it exists."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         plain = {k: v for k, v in record.items() if isinstance(v, (str, int, float)) and v != ""}

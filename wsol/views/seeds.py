@@ -1,4 +1,4 @@
-"""Runs that differ in their seed alone are samples of one experiment."""
+"""Runs that differ only in their seed are samples of one experiment."""
 
 from __future__ import annotations
 
