@@ -1,12 +1,10 @@
 """Weakly supervised object localization: train from image labels, measure, see the boxes.
 
-Data flows one way through the rooms of this package, and each room knows only the ones before it::
+Data flows one way through the rooms of this package. A room imports only the rooms before it::
 
-    data -> models -> localization -> scoring -> training      (a trained localizer in a run folder)
-                                              -> views
-    images  maps      boxes           numbers    pictures
+    data -> models -> localization -> scoring -> run -> training | views -> api -> commands
 
-The public functions are these; everything that the command line can do, they do::
+The public functions do what the commands do::
 
     import wsol
     birds = wsol.paint_birds("birds")

@@ -17,9 +17,9 @@ def display_name(name: str) -> str:
 
 
 def find_label(name: str, classes: Sequence[str]) -> int | None:
-    """The label of the class that has or shows this name, in any case of letters; None where none does.
+    """The label of the class with this name or shown name, in upper or lower case; None for no class.
 
-    A number that is no class's name is a label itself.
+    A number that is not the name of a class is taken as a label.
 
     >>> [find_label(name, ["001.Blue_Jay", "002.Crow"]) for name in ("blue_jay", "002.Crow", "1", "7")]
     [0, 1, 1, None]

@@ -18,7 +18,7 @@ DESCRIPTION = """\
 Weakly supervised object localization: train a localizer from image labels alone,
 measure how well it finds the object, and see the boxes.
 
-new here?   wsol demo          paints birds, trains on them and shows what came out
+new here?   wsol demo          paints birds, trains on them and shows the results
             wsol list          everything that a config can name
             wsol doctor        is this machine ready?
 """
@@ -53,11 +53,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"fault: {detail}", file=sys.stderr)
         print(f"wsol: error: {' '.join(str(error).split())}", file=sys.stderr)
         return error.exit_code
-    except BrokenPipeError:  # the reader of our output went away, as `wsol list | head -1` does
+    except BrokenPipeError:  # the program that reads our output has ended, as in `wsol list | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
     except OSError as error:
-        if args.debug or error.filename is None:  # without a file it is no fault of the user's files
+        if args.debug or error.filename is None:  # no file name: not caused by a user's file
             raise
         print(f"wsol: error: {error.filename}: {error.strerror}", file=sys.stderr)
         return WsolError.exit_code

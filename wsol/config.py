@@ -86,7 +86,7 @@ class Head(Component):
 
     @property
     def needs_labels(self) -> bool:
-        """Whether it needs the one label of each image in training."""
+        """Whether it needs exactly one label for each image in training."""
         return bool(getattr(self.registry.get(self.name), "needs_labels", False))
 
 
@@ -120,7 +120,7 @@ class Optimizer(Component):
     name: str = "sgd"
 
     def problems(self) -> Problems:
-        import torch  # here, since reading a config that names no optimizer needs none of it
+        import torch  # imported here: a config without an optimizer does not need it
 
         try:
             groups = [{"params": [torch.nn.Parameter(torch.zeros(1))]}]
@@ -131,12 +131,12 @@ class Optimizer(Component):
 
 @dataclass(frozen=True)
 class Rates:
-    """How many times lr a kind of parameter learns with; pretrained weights learn with lr itself."""
+    """The learning rate of each kind of parameter, as a multiple of lr. Pretrained weights use lr itself."""
 
     new: float = 1.0  # weights of layers that are not pretrained
     new_bias: float = 1.0  # biases of those layers
     pretrained_bias: float = 1.0
-    named: Mapping[str, float] = field(default_factory=dict)  # by name, e.g. {raw_theta: 30}; goes before
+    named: Mapping[str, float] = field(default_factory=dict)  # by name: {raw_theta: 30}; used first
 
     def problems(self) -> Problems:
         bounds = (0, 1e4)
@@ -249,7 +249,7 @@ class Eval:
 
 @dataclass(frozen=True)
 class Config:
-    """All that decides a run. plugins: modules that register what the rest names; see `wsol.plugins`.
+    """Everything that defines a run. plugins: modules that register what the rest names; see `wsol.plugins`.
 
     >>> config = Config.read({"model": {"backbone": "tiny", "attention": "gpca"}}, set={"train.epochs": 3})
     >>> config.model.attention.name, config.train.epochs

@@ -8,7 +8,7 @@
 
 A component is written as its name, or as a mapping with `name` and its options, and the options are checked
 against what the component takes. Where a file or `--set` changes the name of a component, the options of the
-former one go with it.
+former component are dropped.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _merge_values(base: Any, top: Any, cls: type | None) -> Any:
         base = {"name": base} if isinstance(base, str) else base
         top = {"name": top} if isinstance(top, str) else top
     if cls is not None and not isinstance(base, dict):
-        return base  # a section that is no mapping stays, to be refused where it was written
+        return base  # kept as it is, so that the error names its own place
     if not isinstance(base, dict) or not isinstance(top, dict):
         return top
     if component and "name" in top and top["name"] != base.get("name", top["name"]):
@@ -187,7 +187,7 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
     instance = cls(**settings)
     for key, reason in getattr(instance, "problems", tuple)():
         here = (*path, *key.split("."))
-        # Two values may not fit each other: the one that came on top of the file is to blame.
+        # Where two values do not fit together, the error names the one that was set on top of the file.
         place = located.override_in(path) or located.place(here)
         raise ConfigError(f"{place}: {'.'.join(here)}: {reason}")
     return instance

@@ -16,8 +16,8 @@ def convert(value: Any, annotation: Any, what: str) -> Any:
     """`value` as the type that `annotation` names.
 
     Understands bool, int, float, str, Path, None, Literal, unions, tuples and lists, mappings, Any.
-    Conversions are those that lose nothing: an int where a float is asked for, '5e-4' (which YAML 1.1
-    reads as a word) likewise, a list where a tuple is asked for. Everything else raises ConfigError,
+    Only conversions that lose nothing are made: from an int to a float, from '5e-4' (which YAML 1.1 reads
+    as a word) to a float, from a list to a tuple. Everything else raises ConfigError,
     beginning with `what`.
     """
     origin = typing.get_origin(annotation)
@@ -92,7 +92,7 @@ def _union(value: Any, members: tuple[Any, ...], what: str) -> Any:
             return convert(value, member, what)
         except ConfigError:
             continue
-    # A single literal set beside null deserves its near-name hint.
+    # One set of literals, or null: the error suggests the nearest literal.
     literals = [m for m in members if typing.get_origin(m) is typing.Literal]
     if literals and isinstance(value, str):
         return _literal(value, tuple(a for m in literals for a in typing.get_args(m)), what)

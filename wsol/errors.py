@@ -1,4 +1,4 @@
-"""What can go wrong by a user's doing, or a machine's. The command line prints these as one line."""
+"""Errors that a user or a machine can cause. The command line prints each as one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class WsolError(Exception):
 
 
 class ConfigError(WsolError):
-    """A configuration that cannot be meant: unknown key, wrong type, unknown component or option."""
+    """A configuration with a fault: unknown key, wrong type, unknown component or option."""
 
 
 class DataError(WsolError):

@@ -4,7 +4,8 @@ The registries hold the same, but filling them imports every network. Here the d
 `@REGISTRY.register("name", "summary")` and `@register_attention("name")` are found in the syntax trees of the
 modules that a registry calls its homes, with the options of what they decorate. A test compares the two.
 Protocols and metrics are records, not classes: their modules are quick to import, so their registries are
-asked. So are all registries as soon as plugins are installed, since only Python knows what those register.
+asked. Where plugins are installed, all registries are asked, since their names are known only after an
+import.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Is this machine ready? Versions, threads, accelerator, OpenCV, free disk; and what must be mended first."""
+"""Is this machine ready? Versions, threads, accelerator, OpenCV, free disk; and what must be fixed first."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LOW_SHM_GB = 1.0
 
 
 def inspect_machine(directory: Path) -> Iterator[tuple[str, str, str | None]]:
-    """(what, value, what to mend or None)."""
+    """(what, value, what to fix or None)."""
     for package in PACKAGES:
         version = _version(package)
         yield package, version or "missing", None if version else f"pip install {package}"

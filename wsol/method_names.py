@@ -16,7 +16,7 @@ _PROPER = {
 
 
 def method_name(config: Config) -> str:
-    """A method as the field writes it: `ADL-GPCA`, `DANet`, `CAM-SE`, `HaS-CAM`."""
+    """A method as papers write it: `ADL-GPCA`, `DANet`, `CAM-SE`, `HaS-CAM`."""
     model = config.model
     heads = [] if model.head.name == "cam" and model.drop.name != "none" else [model.head.name]
     drops = [model.drop.name, *(tap.name for tap in model.taps)]

@@ -1,4 +1,4 @@
-"""Notes for the user that stop nobody: a Python warning here, one line `wsol: note: ...` on the command line.
+"""Notes for the user that stop nothing: a Python warning, or a line `wsol: note: ...` on the command line.
 
 The library never prints. What is worth knowing goes through `note`, so a script can show, log or silence it.
 """

@@ -1,6 +1,6 @@
 """Extensions from outside the package: modules that register heads, data sets, protocols and the like.
 
-A config names them (`plugins: [my_heads]`); a module is looked for beside the config file, then in the
+A config names them (`plugins: [my_heads]`); a module is searched beside the config file, then in the
 current folder, then among the installed ones. An installed package can announce itself instead, by the entry
 point group `wsol.plugins`. What a plugin registered is recorded in the run, with the file and its digest, so
 that `wsol evaluate RUN` finds it again.
@@ -69,7 +69,7 @@ def load_installed() -> None:
 
 
 def load_recorded(path: Path, run_dir: Path) -> None:
-    """Import the plugins that a run recorded in `path`; a run of before has no such file."""
+    """Import the plugins that a run recorded in `path`; an older run has no such file."""
     if not path.is_file():
         return
     try:

@@ -1,4 +1,4 @@
-"""What flows between the rooms: small typed records, and nothing that acts.
+"""What flows between the rooms: small typed records without behaviour.
 
 Boxes are x0, y0, x1, y1 floats in pixels of the original image; x1 and y1 lie outside the object, so a box
 that covers a whole image of width W and height H is (0, 0, W, H).
@@ -89,7 +89,7 @@ class DataIndex:
         return replace(self, samples=tuple(samples))
 
     def digest(self) -> str:
-        """SHA-256 over names, labels, splits and boxes: equal for equal annotations, wherever they lie."""
+        """SHA-256 over names, labels, splits and boxes, the same for equal annotations in any folder."""
         sha = hashlib.sha256()
         for name in self.classes:
             sha.update(f"class {name}\n".encode("utf-8", "surrogateescape"))

@@ -108,7 +108,7 @@ class Registry:
         return self._entries
 
     def restore(self, entries: Mapping[str, Entry]) -> None:
-        """Forget what was registered since `entries` was read: a plugin that fails leaves nothing behind."""
+        """Remove what was registered since `entries` was read, so that a plugin that fails leaves nothing."""
         self._entries = dict(entries)
 
     def get(self, name: str) -> Callable[..., Any]:
@@ -165,7 +165,7 @@ class AttentionRegistry(Registry):
 
 
 class JoinedRegistry(Registry):
-    """The components of several kinds under one roof; each is registered with its own kind."""
+    """The components of several kinds together; each is registered with its own kind."""
 
     def __init__(self, kind: str, *members: Registry) -> None:
         super().__init__(kind, ())

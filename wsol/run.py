@@ -42,9 +42,9 @@ class CheckpointInfo:
 
 
 class Run:
-    """A run folder.
+    """A run folder, read by name: `Run("runs/demo").scores`.
 
-    data: where the data set lies now, if it was moved since training.
+    data: where the data set is now, if it was moved since training.
 
     >>> run = Run("runs/demo")
     >>> run.config.model.backbone.name, len(run.history), run.data.classes[0]
@@ -89,7 +89,7 @@ class Run:
 
     @property
     def checkpoints(self) -> list[Path]:
-        """The checkpoints that are there, in the order of preference: best, last, previous."""
+        """The checkpoints that exist, in the order of preference: best, last, previous."""
         store = self.folder.checkpoints
         return [p for p in (store.best, store.last, store.previous) if p.exists()]
 
@@ -106,7 +106,7 @@ class Run:
 
         place = pick_device(device)
         state, info = self._load()
-        self.__dict__["checkpoint"] = info  # known from now on
+        self.__dict__["checkpoint"] = info  # so that it is not read again
         blank = replace(self.config.model, weights="none")  # everything comes from the checkpoint
         size = self.config.data.image_size
         localizer = build_localizer(blank, len(self.classes), self.data.hierarchy, image_size=size)
@@ -135,7 +135,7 @@ class Run:
         return self.folder.scores.is_file()
 
     def predictions(self, split: str = "test", view: ViewKind = "resize") -> Predictions:
-        """What the localizer said of every image of a split: `test` or `held_out`."""
+        """What the localizer found in every image of a split: `test` or `held_out`."""
         return Predictions(self.folder.predictions_of(split, view))
 
     def evaluated(self, protocol: Protocol) -> tuple[Scores, Predictions]:

@@ -1,4 +1,4 @@
-"""YAML that remembers where each value stands, for errors that name file and line.
+"""YAML that remembers the line of each value, for errors that name file and line.
 
 A file is read by the safe loader only (a `!!python` tag is refused), a key given twice is refused, and
 `extends: other.yaml` puts the file on top of another one, found beside it.

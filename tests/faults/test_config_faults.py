@@ -1,4 +1,4 @@
-"""A config that cannot be meant is refused with file, line and the nearest name, before data is touched."""
+"""A config with a fault is refused with file, line and the nearest name, before data is touched."""
 
 from __future__ import annotations
 

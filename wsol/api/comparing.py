@@ -14,7 +14,7 @@ Runs = Run | Path | str | Sequence[Run | Path | str]
 
 
 def as_runs(runs: Runs, data: Path | str | None = None) -> list[Run]:
-    """One run or several, given as runs or as their folders. data: where the data set lies now."""
+    """One run or several, given as runs or as their folders. data: where the data set is now."""
     several = [runs] if isinstance(runs, (Run, Path, str)) else runs
     return [Run(r.path if isinstance(r, Run) else r, data) for r in several]
 
@@ -22,9 +22,9 @@ def as_runs(runs: Runs, data: Path | str | None = None) -> list[Run]:
 def compare(
     runs: Runs = (), *, protocol: str | None = None, threshold: Kind | None = None, published: bool = False
 ) -> Comparison:
-    """Evaluated runs in one table, beside what was published if you like.
+    """Evaluated runs in one table, with the published results if you ask for them.
 
-    Runs that differ in their seed alone become one row with mean and sample standard deviation. A star marks
+    Runs that differ only in their seed become one row with mean and sample standard deviation. A star marks
     what differs from the first row by Student's t-test.
 
     Args:

@@ -25,8 +25,12 @@ def paint_birds(
     """Paint a data set of birds into the new folder `out`, with exact boxes and segmentations; returns it.
 
     Args:
-        species: how many classes, from 2 to 200. train, test: images of each.
-        size: long side of the images in pixels. seed: the same arguments give the same bytes.
+        out: a folder that does not exist yet.
+        species: how many classes, from 2 to 200.
+        train: training images of each class.
+        test: test images of each class.
+        size: long side of the images in pixels.
+        seed: the same arguments and seed give the same bytes.
         progress: show a bar on a terminal.
 
     >>> import wsol
@@ -46,7 +50,7 @@ def open_dataset(source: Config | Data | Path | str, kind: str | None = None, **
 
     Args:
         source: a folder, or a config whose `data` section names one (then with its held-out part split off).
-        kind: for a folder, its layout; see `wsol list datasets`. By default it is looked at.
+        kind: for a folder, its layout; see `wsol list datasets`. By default it is detected.
         options: of that kind, such as `annotations="boxes.csv"`.
 
     >>> import wsol

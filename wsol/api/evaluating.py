@@ -42,18 +42,18 @@ def evaluate(
 ) -> Evaluation:
     """Measure a trained localizer on the test images; returns the scores by protocol, also kept in the run.
 
-    The test images pass the network once for each test image that the protocols ask for (resize, crop). The
+    Each image passes the network once for each way of preparing it that the protocols use (resize, crop). The
     predictions stay in the run folder, so that pictures and reports need no model.
 
     Args:
         run: a run, or its folder.
         protocols: names, or "all"; None for the protocol of the run's config.
-        data: where the data set lies now, if it was moved.
+        data: where the data set is now, if it was moved.
         normalize: another normalisation of the maps: minmax, max, pas or ivr.
-        held_out: share of the training images that choose a threshold where the run held none out.
-        reuse: score the predictions that are there, without the model.
+        held_out: share of the training images that choose a threshold, if the run held none out.
+        reuse: score the predictions of an earlier evaluation, without the model.
         batch: images at a time; None for the batch of training.
-        workers: processes that score; None for as many as are worth it.
+        workers: processes that score; None to choose by the number of images.
         device: auto, cpu or cuda.
 
     >>> import wsol
@@ -84,7 +84,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class _Evaluating:
-    """One evaluation at work; `localizer` is None where the predictions that are there will do."""
+    """One evaluation; `localizer` is None where earlier predictions are used."""
 
     run: Run
     ranks: Ranks
@@ -113,7 +113,7 @@ class _Evaluating:
         return evaluation
 
     def predictions(self, split: str, view: ViewKind) -> Predictions | None:
-        """Those of one split and test image: made now, or the ones that are there; None without images."""
+        """Those of one split and view: made now, or the earlier ones; None without images."""
         folder, data = self.run.folder.predictions_of(split, view), self.run.config.data
         if self.localizer is None:
             if split == "held_out" and not folder.is_dir():
@@ -145,8 +145,8 @@ class _Evaluating:
         workers: int | None,
     ) -> Evaluation:
         results: dict[str, Scores] = {}
-        faults: dict[str, dict[str, None]] = {}  # names by kind, each once, whichever view has it
-        whole = [test for test in tests.values() if test is not None]  # without test images it was refused
+        faults: dict[str, dict[str, None]] = {}  # names by kind, each once for all views
+        whole = [test for test in tests.values() if test is not None]  # never empty: see `_refuse_unfit`
         for test in whole:
             view = test.view.kind
             wanted = [p for p in protocols if p.view == view]
@@ -184,7 +184,7 @@ def keep(run: Run, evaluation: Evaluation) -> None:
 
 
 def _refuse_unfit(run: Run, index: DataIndex) -> None:
-    """Raise where the data set cannot measure this run; say where it is not the one it was trained on."""
+    """Raise where the data set does not fit this run; note where the run was trained on other data."""
     if index.classes != run.classes:
         raise DataError(
             f"{index.root}: not the classes that {run.path} was trained on "
@@ -200,7 +200,7 @@ def _refuse_unfit(run: Run, index: DataIndex) -> None:
 
 
 def _require_one_checkpoint(used: Sequence[Predictions]) -> None:
-    """Raise where predictions of several checkpoints would become figures of one."""
+    """Raise where the predictions come from different checkpoints."""
     origins = {p.folder.name: (p.header.origin, p.header.checkpoint) for p in used}
     if len(set(origins.values())) > 1:
         which = "; ".join(f"{name} is of {origin}" for name, (origin, _) in origins.items())

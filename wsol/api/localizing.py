@@ -1,4 +1,4 @@
-"""`wsol.load`, `wsol.localize` and `wsol.export`: a trained localizer at work."""
+"""`wsol.load`, `wsol.localize` and `wsol.export`: use a trained localizer."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def load(run: Run | Path | str, threshold: float | None = None, device: str = "a
 
     Args:
         run: a run, or its folder.
-        threshold: in [0, 1). None takes the one chosen on held-out training images, where the run was
-            evaluated with some, else that of the run's protocol.
+        threshold: in [0, 1). None takes the one that `evaluate` chose on held-out training images, or
+            else the fixed one of the run's protocol.
         device: auto, cpu or cuda.
 
     >>> import wsol
@@ -86,7 +86,7 @@ def localize(
     overwrite: bool = False,
     device: str = "auto",
 ) -> LocalizedPhotos:
-    """Find the object in photos that nobody annotated.
+    """Find the object in new photos; no annotations are needed.
 
     With `out`, an overlay of each photo, boxes.json, boxes.csv and boxes_coco.json are written there; each
     photo is kept as soon as it is done, so that the same call goes on after a kill.
@@ -94,9 +94,12 @@ def localize(
     Args:
         run: a run, its folder, or what `wsol.load` gave.
         photos: a photo, a folder of photos, or several of both.
-        topk: how many of the best classes to look for. class_name: look for this class instead.
+        out: folder for the results; None writes nothing.
+        topk: how many of the best classes to look for.
+        class_name: look for this class instead.
         threshold: where maps are cut; by default the run's own, see `load`.
         overwrite: write into a folder that holds something else.
+        device: auto, cpu or cuda.
 
     >>> import wsol
     >>> found = wsol.localize("runs/demo", "bird.jpg", "found", device="cpu")
@@ -130,7 +133,7 @@ def localize(
         for name, one in _find_all(finder, left, topk, class_name, unreadable, len(listed)):
             try:
                 _save_overlay(one, overlay_path(journal.folder, name))
-            except RunFolderError as error:  # this photo's alone: the others are done all the same
+            except RunFolderError as error:  # of this photo only: the others are still done
                 unreadable[name] = str(error)
             journal.add(name, one.size, one.found)
         done = journal.done()

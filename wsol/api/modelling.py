@@ -48,10 +48,10 @@ def _labels(data: Data, classes: int | None) -> tuple[int, Hierarchy | None]:
     if classes is not None:
         return classes, tree.subset(species[:classes]) if 1 < classes <= len(species) else None
     if not data.root.exists():
-        note(f"{data.root}: no data set here; taken are the {len(species)} classes of CUB-200-2011")
+        note(f"{data.root}: no data set here; the {len(species)} classes of CUB-200-2011 are used")
         return len(species), tree
     try:
         index = open_dataset(data)
     except DataError as error:
-        raise DataError(f"{error}; without a data set, say how many --classes") from None
+        raise DataError(f"{error}; without a data set, give the number of classes (--classes)") from None
     return len(index.classes), index.hierarchy

@@ -60,12 +60,13 @@ def visualize(
     """Draw test images with heat, found box (blue), true box (red), class, IoU and outcome.
 
     Args:
-        runs: one evaluated run, or several to stand side by side; the first one picks the images.
+        runs: one evaluated run, or several side by side; the first one picks the images.
         pick: worst, best, random, wrong-class, or the name of a class.
         num: how many images.
         protocol: by default the run's own.
         threshold: by default the one chosen on held-out images where there is one, else the protocol's.
-        out: by default `overlays` in the first run folder. data: where the data set lies now.
+        out: by default `overlays` in the first run folder.
+        data: where the data set is now, if it was moved.
         overwrite: write into a folder that is not empty.
 
     >>> import wsol
@@ -113,9 +114,11 @@ def report(
 
     Args:
         runs: one run or several, measured by the same protocol on the same images.
-        out: by default report.html in the first run folder. protocol: by default the first run's own.
-        images: at most so many in the gallery; by default as many as keep the file small.
-        data: where the data set lies now. overwrite: replace the file `out`.
+        out: by default report.html in the first run folder.
+        protocol: by default the first run's own.
+        images: the largest number in the gallery; by default as many as keep the file small.
+        data: where the data set is now, if it was moved.
+        overwrite: replace the file `out`.
 
     >>> import wsol
     >>> wsol.report(["runs/demo", "runs/other"], out="both.html").path.stat().st_size > 10_000

@@ -36,10 +36,11 @@ def score(
     """Score localization maps under one protocol.
 
     Args:
-        maps: arrays (h, w) or paths of .npy files, one for each image; or a folder of <image path>.npy.
+        maps: arrays (h, w) or paths of .npy files, one for each image; or a folder of
+            `<image path>.npy`.
         boxes: for arrays and files, the truth box x0, y0, x1, y1 of each image, or several as (m, 4).
         protocol: its name; see `wsol list protocols`.
-        sizes: (width, height) of each image, in whose pixels the boxes are; by default those of its map.
+        sizes: (width, height) of each image, for the pixels of its boxes; by default those of its map.
         labels, class_scores: the true class of each image (N,) and the scores of all classes (N, C). With
             them there are top-1 and top-5 figures too.
         normalize: minmax, max, pas or ivr. By default maps are taken as they are and must lie in [0, 1].
@@ -89,7 +90,7 @@ def score_folder(
 ) -> Evaluation:
     """Score a folder of <image path>.npy against a data set, under one or more protocols.
 
-    kind: the data set's layout; None looks at it. annotations: boxes for a folder of images.
+    kind: the data set's layout; None to detect it. annotations: boxes for a folder of images.
     """
     wanted = _protocols(protocols, normalize)
     options = {} if annotations is None else {"annotations": annotations}

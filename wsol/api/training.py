@@ -27,16 +27,16 @@ def train(
 
     Args:
         config: a `Config`, a YAML file, or nested values as a file holds them.
-        run_dir: the run folder; None for runs/<name of the config>, with -2, -3, ... where that is taken.
+        run_dir: the run folder; None for `runs/<name of the config>`, with -2, -3, ... if that exists.
         set: values that change, by their dotted key: `{"train.epochs": 5}`.
         resume: continue the run in the folder; begin one if it is empty.
-        name: what to call the run where `run_dir` is None; by default after the config's file.
+        name: the name of the run where `run_dir` is None; by default that of the config file.
         progress: print a line for each epoch, as the command does.
 
     Raises:
         ConfigError, DataError, CheckpointError, RunFolderError: before the first step, with what to do.
         TrainingDiverged: the loss is no longer a number; the last checkpoint is from before that.
-        TrainingStopped: a signal came; where training stands is saved, `resume` continues there.
+        TrainingStopped: a signal came; the training was saved and `resume` continues it.
 
     >>> import wsol
     >>> birds = wsol.paint_birds("few_birds", species=2, train=4, test=2, size=64)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 HELP = "put runs side by side, over seeds, beside what was published"
 DESCRIPTION = """\
-Compare evaluated runs. Runs that differ in their seed alone become one row with mean and sample
+Compare evaluated runs. Runs that differ only in their seed become one row with mean and sample
 standard deviation; the best of each backbone is bold. '*' marks what differs from the first
 run's row with p < 0.05 by Student's two-sided t-test: two samples with equal variances where a
 method was run several times, one sample against a single published figure. Only rows of one
@@ -19,7 +19,7 @@ backbone and the same test images compete.
   wsol compare --published                              the published results alone
 
 All runs are compared under one protocol, by default that of the first run. Published figures
-come from their authors' own protocols: read them with that in mind.
+come from their authors' own protocols, so compare them with care.
 """
 
 

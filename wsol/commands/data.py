@@ -15,7 +15,7 @@ Data sets: paint one, unpack CUB-200-2011, check what you have, look at it.
   wsol data check ROOT                 read every file once and list every fault
   wsol data info ROOT                  print counts and draw a contact sheet with boxes
 
-A data set is a folder in the layout of CUB-200-2011 (images.txt and its companions), or your
+A data set is a folder in the layout of CUB-200-2011 (images.txt and the files beside it), or your
 own images with one folder for each class (ROOT/CLASS/*.jpg, or ROOT/train and ROOT/test above
 that), with boxes from a CSV or COCO file if you have them.
 """

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 HELP = "read every file once and list every fault"
 DESCRIPTION = """\
 Read every annotation and every image once and list every fault: malformed lines, files that are
-missing, empty, cut short or no images, and images that are both in training and test. Notes are
-things worth knowing that stop nobody, such as grey, 16-bit, CMYK or EXIF-rotated images.
-Nothing is altered. Exit code 0 without a fault, 1 with one, 2 where there is no data set.
+missing, empty, cut short or no images, and images that are both in training and test. Notes stop
+nothing but are worth knowing, such as grey, 16-bit, CMYK or EXIF-rotated images.
+Nothing is changed. Exit code 0 without a fault, 1 with one, 2 where there is no data set.
 
   wsol data check data/CUB_200_2011
   wsol data check photos --annotations photos/boxes.csv
@@ -24,7 +24,7 @@ Nothing is altered. Exit code 0 without a fault, 1 with one, 2 where there is no
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("root", type=Path, metavar="ROOT", help="the data set's folder")
-    add("--kind", metavar="NAME", help="its layout, see 'wsol list datasets' (default: looked at)")
+    add("--kind", metavar="NAME", help="its layout, see 'wsol list datasets' (default: detected)")
     add("--annotations", type=Path, metavar="FILE", help="a CSV or COCO file for a folder of images")
 
 
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def print_check(report: CheckReport) -> int:
-    """Print what a check found; the exit code."""
+    """Print what a check found; returns the exit code."""
     for note in report.notes:
         print(f"note: {note}")
     for fault in report.faults:

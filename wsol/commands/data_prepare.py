@@ -9,7 +9,7 @@ HELP = "unpack CUB-200-2011 safely and check it"
 DESCRIPTION = """\
 Unpack an archive in the layout of CUB-200-2011 (a .tgz) into the new folder OUT and check it.
 Archives with unsafe paths, links or absurd sizes are refused. OUT appears complete or not at
-all; where it is there already, it is only checked. Exit code 1 where the check finds a fault.
+all; if it exists already, it is only checked. Exit code 1 where the check finds a fault.
 
   wsol data prepare CUB_200_2011.tgz data/CUB_200_2011
 """
@@ -27,5 +27,5 @@ def run(args: argparse.Namespace) -> int:
 
     there = is_prepared(args.out)
     out = prepare(args.archive, args.out)
-    print(f"{out}: already there, left as it is" if there else f"{out}: unpacked from {args.archive}")
+    print(f"{out}: exists already, not changed" if there else f"{out}: unpacked from {args.archive}")
     return print_check(check_dataset(out, "cub"))

@@ -1,4 +1,4 @@
-"""`wsol demo`: the whole story on painted birds, told with the commands that a user would type."""
+"""`wsol demo`: everything once on painted birds, with the commands that a user would type."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import shlex
 import time
 from pathlib import Path
 
-HELP = "the whole story on painted birds: data, training, numbers, pictures"
+HELP = "try everything on painted birds: data, training, numbers, pictures"
 DESCRIPTION = """\
-Paint a small data set of birds, check it, train a localizer on its labels alone, and show what
-came out. Every step is an ordinary command, printed before it runs, so that you can repeat it.
+Paint a small data set of birds, check it, train a localizer on its labels alone, and show the
+results. Every step is an ordinary command, printed before it runs, so that you can repeat it.
 
   wsol demo                  everything into ./demo
   wsol demo --out /tmp/try   into another folder

@@ -8,9 +8,9 @@ from pathlib import Path
 
 HELP = "check this machine: versions, threads, accelerator, OpenCV, free disk"
 DESCRIPTION = """\
-Print what the toolkit runs on, and warn of what would trip it: two OpenCV packages in one
-environment, a torch and torchvision that do not fit, too little disk or shared memory.
-Exit code 1 where something must be mended first.
+Print what the toolkit runs on, and warn of problems: two OpenCV packages in one
+environment, a torch and torchvision that do not fit together, too little disk or shared memory.
+Exit code 1 where something must be fixed first.
 """
 
 
@@ -31,5 +31,5 @@ def run(args: argparse.Namespace) -> int:
         if problem:
             problems += 1
             print(f"  {'':<24}-> {problem}")
-    print("\nready" if not problems else f"\n{problems} to mend (->)")
+    print("\nready" if not problems else f"\nproblems to fix (->): {problems}")
     return 1 if problems else 0

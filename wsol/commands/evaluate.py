@@ -7,25 +7,25 @@ from pathlib import Path
 
 HELP = "measure a trained localizer: localization and classification, by named protocols"
 DESCRIPTION = """\
-Run a trained localizer over the test images and score it. The test images pass the network once
-for each of the two test images that protocols ask for (resize, crop); the predictions stay in
+Run a trained localizer over the test images and score it. Each image passes the network once
+for each way of preparing it that the protocols use (resize, crop). The predictions stay in
 RUN/predictions, so that pictures and reports need no model. Figures go to RUN/scores.json.
 
   wsol evaluate runs/demo                              the protocol of the run's config
   wsol evaluate runs/demo --protocol all               all protocols in one table
-  wsol evaluate runs/demo --data elsewhere/birds       the data set lies elsewhere now
+  wsol evaluate runs/demo --data elsewhere/birds       the data set was moved
   wsol evaluate runs/demo --reuse --normalize pas      score again, without the model
   torchrun --nproc-per-node 2 -m wsol evaluate RUN     two processes, equal figures
 
-Every figure is given at a fixed threshold, at the one chosen on held-out training images (whose
-boxes it uses) and at the oracle, the best one on the test images themselves.
+Every figure is given at three thresholds: a fixed one; the best one on held-out training images,
+which uses their boxes; and the oracle, the best one on the test images themselves.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run_dir", type=Path, metavar="RUN", help="run folder of a trained localizer")
-    add("--data", type=Path, metavar="ROOT", help="where the data set lies (default: as trained)")
+    add("--data", type=Path, metavar="ROOT", help="where the data set is now (default: as trained)")
     add("--protocol", nargs="+", metavar="NAME", help="one or more, or 'all' (default: the run's own)")
     add("--normalize", metavar="NAME", help="minmax, max, pas or ivr (default: the protocol's)")
     add(
@@ -33,11 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.1,
         metavar="SHARE",
-        help="of the training images, to choose the threshold where the run held none out (default 0.1)",
+        help="part of the training images that chooses the threshold, if the run held none out (default 0.1)",
     )
-    add("--reuse", action="store_true", help="score the predictions that are there")
+    add("--reuse", action="store_true", help="score the predictions of an earlier evaluation")
     add("--batch", type=int, metavar="N", help="images at a time (default: as trained)")
-    add("--workers", type=int, metavar="N", help="processes that score (default: what is worth it)")
+    add("--workers", type=int, metavar="N", help="processes that score (default: by the number of images)")
     add("--device", default="auto", help="auto, cpu or cuda (default: auto)")
     add("--json", type=Path, metavar="FILE", help="write the figures there too")
 

@@ -12,7 +12,7 @@ LISTED = 5  # names that a fault shows
 
 
 def evaluation_lines(found: Evaluation, origin: str) -> Iterator[str]:
-    """The tables, and what a reader must know to believe them. origin: the run or the folder of maps."""
+    """The tables, and what a reader must know about them. origin: the run or the folder of maps."""
     made_by = f" ({found.checkpoint})" if found.checkpoint else ""
     yield (
         f"{origin}{made_by}: {found.num_images:,} {found.split} images of {found.data}; figures in percent "
@@ -33,7 +33,7 @@ def evaluation_lines(found: Evaluation, origin: str) -> Iterator[str]:
     if not found.checkpoint:
         cropped = [name for name, s in found.items() if s.view == "crop"]
         if cropped:
-            yield f"{', '.join(cropped)}: the maps are taken to be of the centre crop"
+            yield f"{', '.join(cropped)}: the maps are read as maps of the centre crop"
     segmented = max(s.num_segmentations for s in found.values())
     if 0 < segmented < found.num_images:
         without = found.num_images - segmented
@@ -43,4 +43,4 @@ def evaluation_lines(found: Evaluation, origin: str) -> Iterator[str]:
     for kind, names in found.faults.items():
         if names:
             shown = ", ".join(names[:LISTED]) + (", ..." if len(names) > LISTED else "")
-            yield f"{kind.replace('_', ' ')}: {len(names)} ({shown}), counted as they score"
+            yield f"{kind.replace('_', ' ')}: {len(names)} ({shown}), none of them left out"

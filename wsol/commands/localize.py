@@ -19,8 +19,8 @@ Writes to the output folder: overlays/ (one PNG for each photo), boxes.json, box
 Every photo is kept as soon as it is done: after a kill, the same command goes on where it stopped.
 Reads jpg, png, webp, bmp, tiff and gif; of an animation the first frame, 16 bits as 8, transparency on white.
 
-Exit code: 0 when every photo was read, 1 when some could not be (they are named, the others are done all the
-same), 2 when nothing could be done.
+Exit code: 0 when every photo was read, 1 when some could not be (they are named, the others are still
+done), 2 when nothing could be done.
 """
 
 LISTED = 20  # photos up to which each is printed

@@ -9,14 +9,14 @@ from wsol.commands.config_arguments import add_config_arguments, read_config
 HELP = "print the stages, shapes, parameters and multiply-adds of what a config builds"
 DESCRIPTION = """\
 Build the localizer of a config and print it as a table: the stages of its backbone, what follows them, the
-shapes for one image, parameters and multiply-adds, and what came of the weights.
+shapes for one image, parameters and multiply-adds, and which weights were loaded.
 
   wsol model configs/cub/vgg16_adl_gpca.yaml
   wsol model configs/demo.yaml --classes 12
   wsol model configs/cub/vgg16_danet.yaml --classes 200 --set model.weights=none
 
 The number of classes and their hierarchy are the data set's. Where there is no data set yet, they are those
-of CUB-200-2011; with --classes, those of its first so many species.
+of CUB-200-2011; with --classes N, its first N species.
 """
 
 

@@ -29,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--images",
         type=int,
         metavar="N",
-        help="at most so many in the gallery (default: as many as stay small)",
+        help="largest number in the gallery (default: as many as keep the file small)",
     )
-    add("--data", type=Path, metavar="ROOT", help="where the data set lies (default: as trained)")
+    add("--data", type=Path, metavar="ROOT", help="where the data set is now (default: as trained)")
     add("--overwrite", action="store_true", help="replace a file given by --out")
 
 

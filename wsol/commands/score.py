@@ -33,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--normalize", metavar="NAME", help="minmax, max, pas or ivr (default: none)")
     add("--split", default="test", choices=("train", "val", "test"), help="default test")
-    add("--kind", metavar="NAME", help="the data set's layout, see 'wsol list datasets' (default: looked at)")
+    add("--kind", metavar="NAME", help="the data set's layout, see 'wsol list datasets' (default: detected)")
     add("--annotations", type=Path, metavar="FILE", help="boxes for a folder of images")
-    add("--workers", type=int, metavar="N", help="processes (default: what is worth it)")
+    add("--workers", type=int, metavar="N", help="processes (default: by the number of images)")
     add("--json", type=Path, metavar="FILE", help="write every figure there")
 
 

@@ -17,7 +17,7 @@ config, versions, one row of figures per epoch, curves, and checkpoints that sur
   wsol train configs/cub/vgg16_adl_gpca.yaml --resume           continue after a kill
   torchrun --nproc-per-node=4 -m wsol train configs/cub/vgg16_adl_gpca.yaml
 
-Ctrl-C or SIGTERM saves after the current step and leaves (130, 143); a second one leaves at once.
+Ctrl-C or SIGTERM saves after the current step and ends (130, 143); a second one ends at once.
 Exit code 3: the loss was no longer a number; the last checkpoint is from before that.
 """
 

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="default: the one chosen on held-out images where there is one, else the protocol's",
     )
     add("--protocol", metavar="NAME", help="default: the run's own")
-    add("--data", type=Path, metavar="ROOT", help="where the data set lies (default: as trained)")
+    add("--data", type=Path, metavar="ROOT", help="where the data set is now (default: as trained)")
     add("--overwrite", action="store_true", help="write into a folder that is not empty")
 
 

@@ -61,7 +61,7 @@ def prepare(archive: Path, out: Path) -> Path:
     Where `out` is already such a data set it is left as it is: running it twice does no harm.
     """
     archive, out = Path(archive), Path(out)
-    if not out.name:  # '.', which has to be called something while the archive is unpacked beside it
+    if not out.name:  # '.' has no name, and a name is needed to unpack beside it
         out = out.resolve()
     if is_prepared(out):
         return out

@@ -12,7 +12,7 @@ import albumentations as A
 
 
 class Augment(Protocol):
-    """An image made different by chance, and the same again for the same key.
+    """A random change of an image; the same key gives the same change.
 
     image: (R, R, 3) uint8, resized as the test image is. key: whole numbers that name the draw, such as
     (epoch, index). Returns (S, S, 3) uint8.
@@ -24,7 +24,7 @@ class Augment(Protocol):
 class CropFlip:
     """Crop S x S at random, flip left-right with probability 1/2.
 
-    Every draw is seeded by (seed, key), so it does not depend on which worker makes it, nor when.
+    Every draw is seeded by (seed, key), so the worker and the time do not matter.
     """
 
     def __init__(self, side: int, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""One pass over a data set that lists everything wrong with it, not the first thing."""
+"""One pass over a data set that lists every fault, not only the first one."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _find_copies(facts: dict[Sample, ImageFacts], faults: Faults) -> None:
 
 
 def _count_segmentations(index: DataIndex, faults: Faults) -> None:
-    """Where some images have a segmentation and others lack one, pixel scores are of the former alone."""
+    """Note where only some images have a segmentation: pixel scores then use only those."""
     lacking = [s for s in index.samples if s.segmentation_path is None]
     if lacking and len(lacking) < len(index.samples):
         count = f"{len(lacking):,} of {len(index.samples):,} images have no segmentation"

@@ -48,7 +48,7 @@ class ImageDataset(Dataset[Item]):
     """One image for each key, read by the one decoder and made an S x S square by `load`."""
 
     def __init__(self, samples: Sequence[Sample], side: int, load: Callable[[str, Key], np.ndarray]) -> None:
-        # Plain lists instead of records: less for forked workers to touch, and so to copy.
+        # Plain lists instead of records, so that forked workers copy less memory.
         self.paths = [str(s.path) for s in samples]
         self._labels = [s.label for s in samples]
         self._side = side
@@ -162,8 +162,8 @@ class TrainLoader(DataLoader[Item]):
         for batch in super().__iter__():
             for index in batch.indices[batch.failed].tolist():
                 path = self.dataset.paths[index]
-                read_image(path)  # raises with the cause, in this process, where it stays one line
-                raise DataError.at(path, None, "this image could not be read for a moment")
+                read_image(path)  # raises the error with its cause, in this process
+                raise DataError.at(path, None, "this image could not be read at first; start again")
             yield batch
 
 

@@ -80,7 +80,7 @@ def to_rgb(photo: Photo) -> NDArray[np.uint8]:
     if isinstance(photo, Image.Image):
         try:
             return np.array(_decode(photo))
-        except Exception as error:  # of a file that is read only now, or of a mode without a conversion
+        except Exception as error:  # the file is read only now, or the mode cannot be converted
             name = getattr(photo, "filename", "") or f"Pillow image of mode {photo.mode}"
             raise DataError.at(name, None, _cause(name, error)) from None
     return _array_to_rgb(photo)

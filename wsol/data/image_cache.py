@@ -1,5 +1,5 @@
-"""What was learnt of the image files of a data set, remembered, so that each file is decoded once and not at
-every start.
+"""Remembers what was found out about the image files of a data set, so that each file is decoded once and not
+at every start.
 
 A file is known by its name, its size in bytes and the time of its last change; to ask costs one `stat`. A
 file that is new or changed is read again, and so is one that could not be read: only success is remembered.
@@ -7,10 +7,9 @@ The cache is `.wsol-images` in the folder of the data set. Where nothing can be 
 is marked read-only, it is `~/.cache/wsol/<hash of the folder>.images` (below $XDG_CACHE_HOME instead of
 ~/.cache where that is set). It can be deleted at any time.
 
-It is one binary table and not a data base: it is read in one go (for a million images about 90 MB, in a few
-seconds), replaced by a rename (so a kill leaves the old one, and two writers cannot mix), needs no locks
-(which network drives often lack), and carries a digest of itself, so that a damaged one is noticed and
-ignored.
+It is one binary table and not a data base. It is read at once (for a million images about 90 MB, in a few
+seconds). It is replaced by a rename, so a kill leaves the old one and two writers cannot mix. It needs no
+locks, which network drives often lack. It carries a digest of itself, so that a damaged one is ignored.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ class ImageCache:
         """What the cache files hold; a missing or damaged one holds nothing."""
         known: dict[str, _Entry] = {}
         for file in self._files:
-            with suppress(Exception):  # whatever is wrong with it: the images are read instead
+            with suppress(Exception):  # damaged in any way: the images are read instead
                 require_regular(file)
                 known |= _unpack(file.read_bytes())
         return known
@@ -154,10 +153,10 @@ class ImageCache:
         for i, file in enumerate(self._files):
             with suppress(OSError, RunFolderError):  # without a cache everything works, only slower
                 if file.parent == self._root and not stat.S_IMODE(self._root.stat().st_mode) & 0o222:
-                    continue  # marked read-only, which the superuser respects too
+                    continue  # marked read-only; the superuser could write, but does not
                 file.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(file, content)
-                for other in self._files[i + 1 :]:  # read later, it would hide what is new
+                for other in self._files[i + 1 :]:  # an older file, which would hide this one
                     other.unlink(missing_ok=True)
                 return
 

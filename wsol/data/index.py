@@ -26,7 +26,7 @@ def open_dataset(data: Data) -> DataIndex:
 
 
 def read_dataset(root: Path, faults: Faults, kind: str | None = None, **options: Any) -> DataIndex:
-    """The data set in an existing folder, whose kind may be left open.
+    """The data set in an existing folder. Its kind can be detected.
 
     kind: a registered name; if None, each kind that takes the options is asked whether the folder is one of
     its own, in the order of registration, those that take any folder last. options: what a config may set for

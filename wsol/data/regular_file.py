@@ -1,4 +1,4 @@
-"""Only regular files are opened: reading a pipe or a device can wait for ever, or never end."""
+"""Only regular files are opened: reading a pipe or a device may never end."""
 
 from __future__ import annotations
 

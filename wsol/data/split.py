@@ -1,7 +1,7 @@
 """A share of each class's images, chosen by a seed.
 
-An image is chosen by the hash of its name, so the choice depends neither on the order of files nor on which
-other classes are there, and is the same on every machine.
+An image is chosen by the hash of its name, so the choice does not depend on the order of files or on the
+other classes, and is the same on every machine.
 """
 
 from __future__ import annotations

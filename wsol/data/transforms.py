@@ -25,7 +25,7 @@ ViewKind: TypeAlias = Literal["resize", "crop"]
 def resize_square(image: np.ndarray | Image.Image, side: int) -> np.ndarray:
     """An RGB image (H, W, 3) as the square (side, side, 3) of uint8, whatever its proportions.
 
-    The one resize of training and test: a network meets at test what it has learnt from.
+    Training and test both use this resize, so that their images look alike.
     """
     picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
     return np.array(picture.resize((side, side), Image.Resampling.BILINEAR))

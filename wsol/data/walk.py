@@ -41,8 +41,8 @@ class Walk:
 def walk(root: Path) -> Walk:
     """Everything below the folder `root`.
 
-    A link to a folder that it lies in would lead round in circles and is not followed: what is there is
-    already listed.
+    A link to a folder above itself is not followed, since it would never end. The files there are listed
+    already.
     """
     found = Walk(root)
     waiting: list[tuple[str, frozenset[tuple[int, int]]]] = [("", frozenset())]

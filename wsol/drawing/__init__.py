@@ -1,1 +1,1 @@
-"""Drawing: colours, labels, one picture with its boxes, many pictures on a sheet. Knows no room."""
+"""Drawing: colours, labels, one picture with its boxes, many pictures on a sheet. Imports no room."""

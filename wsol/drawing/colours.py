@@ -1,8 +1,8 @@
 """The colours of every picture: heat from matplotlib's inferno, the predicted box blue, the true one red.
 
-Inferno grows evenly in lightness, so a step of heat looks the same size wherever it happens, also in grey
-print and to colour-blind eyes. Heat is laid over the photo with an alpha that follows it: what is cold stays
-the photo, what is hot glows.
+Inferno grows evenly in lightness, so equal steps of heat look equal, also in grey
+print and to colour-blind eyes. Heat is laid over the photo with an alpha that follows it: a cold place
+shows the photo, a hot place shows its colour.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ RGB = tuple[int, int, int]
 
 PREDICTED: RGB = (31, 98, 255)
 TRUTH: RGB = (226, 29, 42)
-CASING: RGB = (255, 255, 255)  # a thin line beside every box line: both colours drown in some photos
+CASING: RGB = (255, 255, 255)  # a thin line beside box lines, for photos of the same colours
 PAPER: RGB = (24, 24, 27)  # around the photo, where the picture is larger than it
 
 MAX_ALPHA = 0.75

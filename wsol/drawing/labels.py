@@ -25,7 +25,7 @@ def font(size: int, bold: bool = False) -> ImageFont.FreeTypeFont:
 
 @dataclass(frozen=True)
 class Label:
-    """A text on a ground of its own, beside the rectangle that it speaks of."""
+    """A text on its own background, beside the rectangle that it describes."""
 
     text: str
     ground: RGB

@@ -1,8 +1,8 @@
-"""A photo with its heat, the predicted box in blue, the true box in red, and what there is to say of them.
+"""A photo with its heat, the predicted box in blue, the true box in red, and labels.
 
 Everything is drawn at a size where lines and letters can be read: small photos are enlarged and huge ones
-shrunk, so that the longer side of the picture lies between MIN_SIDE and MAX_SIDE. A very thin photo stands
-on a dark ground. The stroke of a true box lies just outside the box and that of a predicted one just inside,
+shrunk, so that the longer side of the picture lies between MIN_SIDE and MAX_SIDE. A very thin photo gets
+a dark background. The stroke of a true box lies just outside the box and that of a predicted one just inside,
 so that both are seen where they coincide.
 """
 

@@ -1,6 +1,6 @@
 """One batch of images through a localizer: scores, and the maps of the classes that are asked for.
 
-Validation, evaluation and photos all come here, so they see the same numbers.
+Validation, evaluation and photos all use this, so they get the same numbers.
 """
 
 from __future__ import annotations

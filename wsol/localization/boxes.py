@@ -2,7 +2,7 @@
 
 A map and its ascending thresholds are first reduced to a **depth** image: how many of the distinct threshold
 levels a pixel passes. The foreground at level j is then `depth > j`, whatever the thresholds were, and all
-that follows works on small integers. The components of all levels come from one component tree
+later steps work on small integers. The components of all levels come from one component tree
 (`wsol.localization.component_tree`); a few levels, or an image with very many peaks, are done one by one with
 OpenCV. The results are the same: foreground is 8-connected, and holes have contours of their own, one pixel
 wider than the hole.
@@ -40,7 +40,7 @@ class Levels(NamedTuple):
     depth: Depth
     fine: FloatMap
     num: int
-    index: IntArray  # type: ignore[assignment]  # hides tuple.index, which nobody wants here
+    index: IntArray  # type: ignore[assignment]  # hides tuple.index, which is not used here
 
 
 class Contours(NamedTuple):
@@ -152,10 +152,10 @@ def largest_component_boxes(levels: Levels, contours: Contours) -> IntArray:
 
 
 def _find_holes(levels: Levels) -> Components | None:
-    """The holes of every level as components of the background, the outer background aside.
+    """The holes of every level, as components of the background without the outer background.
 
-    Background is 4-connected. A frame of background around the image joins all of it that reaches the edge,
-    and since that frame is the deepest of all, what it has joined is the eldest component.
+    Background is 4-connected. A frame of background around the image joins all background that reaches the
+    edge. The frame is deeper than every pixel, so that component holds the highest peak.
     """
     height = np.uint16(levels.num) - levels.depth.astype(np.uint16)
     frame = np.pad(height, 1, constant_values=levels.num + 1)
@@ -163,12 +163,12 @@ def _find_holes(levels: Levels) -> Components | None:
     found = find_components(frame, fine, levels.num, diagonal=False, most=MANY_PEAKS, sizes=())
     if found is None:
         return None
-    kept = ~found.eldest
+    kept = ~found.highest
     # Background at level j is depth <= j, which is height > num - 1 - j. Back from the frame, and the
     # contour runs through the foreground around the hole: one pixel wider on every side.
     level = levels.num - 1 - found.level[kept]
     boxes = found.boxes[kept] + np.array([-2, -2, 0, 0])
-    return Components(level, boxes, found.eldest[kept], {})
+    return Components(level, boxes, found.highest[kept], {})
 
 
 def _from_trees(levels: Levels, outer: Components, inner: Components | None) -> Contours:
@@ -185,7 +185,7 @@ def _from_trees(levels: Levels, outer: Components, inner: Components | None) -> 
 
 
 def _largest_by_area(levels: Levels, outer: Components) -> IntArray:
-    """(num, 4): the box of the largest contour, by a pass where the tree leaves it open."""
+    """(num, 4): the box of the largest contour, by a pass where the tree cannot decide."""
     largest = np.full((levels.num, 4), -1, dtype=np.int64)
     winners, sure = _largest_outer(outer)
     largest[outer.level[winners]] = outer.boxes[winners]

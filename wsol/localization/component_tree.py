@@ -39,13 +39,13 @@ FINE_BITS = 24
 class Components(NamedTuple):
     """The components of all levels, sorted by level.
 
-    level: (K,). boxes: (K, 4) with the ends excluded. eldest: (K,) whether it holds the highest peak of all.
+    level: (K,). boxes: (K, 4) with the ends excluded. highest: (K,) whether it holds the highest peak of all.
     sizes: by name, what was asked for of `pixels`, `area` (without holes) and `euler`, (K,) each.
     """
 
     level: IntArray
     boxes: IntArray
-    eldest: NDArray[np.bool_]
+    highest: NDArray[np.bool_]
     sizes: dict[str, NDArray[np.float64]]
 
 
@@ -54,7 +54,7 @@ def find_components(
 ) -> Components | None:
     """The components of {depth > t}, t = 0 ... num - 1; None where there are more than `most` basins.
 
-    fine: a map in [0, 1] of which depth is a non-decreasing function. diagonal: whether pixels that touch at
+    fine: a map in [0, 1]; where it is larger, depth is not smaller. diagonal: whether pixels that touch at
     a corner are neighbours, as the Euler number supposes.
     """
     basin, roots = _basins(depth, fine, diagonal)
@@ -78,7 +78,7 @@ def find_components(
         a, b = find(one), find(other)
         if a == b:
             continue
-        if height[a] < height[b]:  # the elder, with the higher peak, absorbs the other
+        if height[a] < height[b]:  # the one with the higher peak absorbs the other
             a, b = b, a
         parent[b], absorbed[b] = a, level
         # Column d of a table holds what lies at depth d and above: level t is in column t + 1.

@@ -116,7 +116,7 @@ class MapCutter:
             )
             return levels, contour_boxes(levels, e.holes, areas)
 
-        if not areas and (True, key) in self._kept:  # found with more than is needed
+        if not areas and (True, key) in self._kept:  # found already, together with the areas
             areas = True
         return self._once((areas, key), make)
 

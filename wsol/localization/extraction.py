@@ -34,7 +34,7 @@ class Extraction:
     recipe: how the raw map becomes a score map in [0, 1], and in which frame.
     quantized: whether levels are int(t max) of the map in 8 bits.
     strict: whether foreground is `> t` or `>= t`.
-    share_of_max: whether t is a share of the map's maximum, which shows on maps that are not normalised.
+    share_of_max: whether t is a share of the map's maximum; this matters for maps that are not normalised.
     fixed: the threshold that needs no boxes to choose it. low, high, step: the grid that is searched.
     box: which box stands for the foreground. ``all contours`` counts the best of them.
     holes: whether the contours of holes are among all contours.

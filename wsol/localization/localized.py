@@ -19,7 +19,7 @@ from wsol.records import Box
 class Finding:
     """One class and where it is: label, name, probability, and the box in pixels of the original image.
 
-    `empty` says that the map had no foreground, so that the box is the protocol's stand-in for it.
+    `empty` says that the map had no foreground, so the box is the one that the protocol gives in that case.
     """
 
     label: int

@@ -1,4 +1,4 @@
-"""Predictions on disk: what a localizer said of every image of a split, once, for everything that follows.
+"""Predictions on disk: what a localizer said of every image of a split. Everything later reads this.
 
 A folder of plain arrays, one row for each image in the order of the data set::
 
@@ -12,7 +12,7 @@ A folder of plain arrays, one row for each image in the order of the data set::
 
 The arrays are mapped into memory, never read whole, so memory does not grow with the number of images.
 Several processes may write one folder: each writes the rows that it computed, no row twice. They write to a
-draft beside it until every row is there; then the draft and the former predictions exchange their names.
+draft beside it. When every row is written, the draft and the former predictions exchange their names.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FORMAT = 2
 
 
 class Flag(IntFlag):
-    """What is to be known of one row."""
+    """What was special about one image."""
 
     WRITTEN = 1
     UNREADABLE = 2  # the image could not be decoded: a miss, whatever the model said of the black square
@@ -160,7 +160,7 @@ class PredictionsWriter:
         values: dict[str, NDArray[Any]] = {"scores": scores, "maps": maps}
         if masks is not None:
             values["masks"] = masks
-        for name, value in (values | {"flags": flags}).items():  # flags last: they say that a row is there
+        for name, value in (values | {"flags": flags}).items():  # flags last: they mark a row as written
             self._array(name, value)[rows] = value
 
     def finish(self) -> Predictions:
@@ -188,10 +188,10 @@ class PredictionsWriter:
 
 
 def _shared_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """A mapped .npy file that several processes may open at once, whoever comes first.
+    """A mapped .npy file that several processes may open at once, in any order.
 
-    Nobody truncates what is there and all write the same header bytes, so no lock is needed. Its room on the
-    disk is taken at once: a full disk is then an error here, and not a crash when the memory is written.
+    No process truncates the file and all write the same header bytes, so no lock is needed. Its space on the
+    disk is reserved at once: a full disk is then an error here, and not a crash when the memory is written.
     """
     header = np.lib.format.header_data_from_array_1_0(np.empty((0,), dtype)) | {"shape": shape}
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
@@ -205,7 +205,7 @@ def _shared_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> N
         except OSError as error:
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
                 raise
-            file.truncate(length)  # a file system that cannot take room in advance
+            file.truncate(length)  # a file system that cannot reserve space
     return np.memmap(path, dtype=dtype, mode="r+", offset=offset, shape=shape)
 
 
@@ -305,7 +305,7 @@ class Predictions:
         return width, height
 
     def image_path(self, row: int, root: Path | None = None) -> Path:
-        """The image file. root: where the data set lies now, if it was moved."""
+        """The image file. root: where the data set is now, if it was moved."""
         return Path(root or self.header.root) / self.header.paths[row]
 
     def segmentation_path(self, row: int) -> Path | None:

@@ -36,7 +36,7 @@ def predict(
     """Predictions of `samples` in `folder`, one forward pass each. `header` says what they are of.
 
     The ranks take batches in turn and write their own rows: nothing is padded, and every batch holds the same
-    images whoever computes it, so the numbers do not depend on how many ranks there are.
+    images on any rank, so the numbers do not depend on how many ranks there are.
     """
     draft = ranks.on_main(lambda: new_draft_folder(folder, parents=True))
     writer = PredictionsWriter(folder, draft, header)
@@ -62,6 +62,6 @@ def predict(
             seen = look_at(localizer, part.images, true_and_best)
             writer.write(part.indices.numpy(), seen.logits, seen.maps, part.failed.numpy(), seen.masks)
             bar.update(len(part.indices) * ranks.world)
-    ranks.gather(None)  # everyone has written
+    ranks.gather(None)  # every rank has written
     ranks.on_main(lambda: writer.finish() and None)
     return Predictions(folder)

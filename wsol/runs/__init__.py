@@ -1,1 +1,1 @@
-"""The ground of every run: its folder, files, lock, checkpoints and processes. Knows no room."""
+"""What every run needs: its folder, files, lock, checkpoints and processes. Imports no room."""

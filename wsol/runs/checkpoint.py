@@ -49,7 +49,7 @@ def load_checkpoint(path: Path) -> State:
         raise CheckpointError(f"{path}: damaged or cut short: its content does not match its SHA-256 digest")
     try:
         return _unpack(payload)
-    except Exception as error:  # whole as it was written, so somebody wrote something else
+    except Exception as error:  # the digest is right, so it was written with another content
         raise CheckpointError(f"{path}: not a state that this toolkit writes ({error!r})") from None
 
 
@@ -115,7 +115,8 @@ class Checkpoints:
     def load_last(self, notice: Callable[[str], None]) -> State | None:
         """The newest state that loads, or None where none is left.
 
-        `last`, else `previous`, else `best`, which may be many epochs older; `notice` is told of a step back.
+        `last`, else `previous`, else `best`, which may be many epochs older; `notice` gets a message where an
+        older one is used.
         """
         if not self.exist():
             return None
@@ -159,7 +160,7 @@ def require_parts(state: State, parts: Sequence[str]) -> None:
 def load_model_state(model: nn.Module, state: Mapping[str, torch.Tensor], here: str, there: str) -> None:
     """Load weights that must fit entirely; the error names what does not and both sides' descriptions.
 
-    here: the model at hand, in words. there: the model that the checkpoint was made with.
+    here: this model, in words. there: the model that the checkpoint was made with.
     """
     own = model.state_dict()
     problems = [f"{k}: only in the checkpoint" for k in state if k not in own]

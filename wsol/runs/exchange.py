@@ -11,7 +11,7 @@ _EXCHANGE = 2  # RENAME_EXCHANGE
 
 
 def exchange(a: Path, b: Path) -> bool:
-    """What was called `a` is called `b` and the other way round; there is no moment in which one is missing.
+    """Exchange the names `a` and `b`; at no moment is one of them missing.
 
     Returns False, and nothing has changed, where that is not possible: on systems other than Linux, and on
     some network disks.

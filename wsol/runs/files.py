@@ -1,4 +1,4 @@
-"""The one way in which this package writes: a file is there whole or not at all.
+"""The one way in which this package writes files: completely or not at all.
 
 A file is written beside its final name as a *draft*, flushed to the disk and renamed. So under the final name
 there is always a whole file, the old one or the new one, after a kill and on a full disk too::
@@ -104,7 +104,7 @@ def replace_folder(draft: Path, path: Path) -> None:
             draft.rename(path)
         else:
             if not path.is_dir():
-                raise NotADirectoryError(errno.ENOTDIR, "a file of that name is there", str(path))
+                raise NotADirectoryError(errno.ENOTDIR, "a file of that name exists", str(path))
             if not exchange(draft, path):
                 away = _draft_path(path)
                 path.rename(away)
@@ -206,7 +206,7 @@ def _one_line(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _removed_at_the_end(draft: Path) -> Iterator[None]:
-    """Whatever happens, no draft stays behind; after a rename there is none any more."""
+    """Remove the draft when the block ends in an error; after a rename there is none."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""A run folder: everything that a run is, in one place, complete enough to be carried elsewhere.
+"""A run folder: everything that belongs to a run, in one place. It can be moved to another machine.
 
 ::
 
@@ -81,7 +81,7 @@ class RunFolder:
     def claim(self, resume: bool) -> None:
         """Make this process the one writer of the folder, which must be empty unless the run is resumed.
 
-        Where that is refused, nothing that was made for it stays behind.
+        If that is refused, what was made for it is removed.
         """
         try:
             self._made = _make_with_parents(self.path)
@@ -129,7 +129,7 @@ class RunFolder:
             raise RunFolderError(f"{self.predictions}: cannot be used: {error.strerror}") from None
 
     def release(self) -> None:
-        """Let go of the folder; the end of the process does the same."""
+        """Release the folder; the end of the process does the same."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -170,7 +170,7 @@ class RunFolder:
 
 
 def is_free(path: Path) -> bool:
-    """Whether nothing is there but what a run leaves that was killed early: folders, a lock, drafts."""
+    """Whether the folder holds nothing but folders, a lock and drafts, as after an early kill."""
     folder = RunFolder(path)
     drafts = {*_former_names(folder), *folder.checkpoints.names}
 
@@ -199,7 +199,7 @@ def default_run_dir(name: str, resume: bool, parent: Path = Path("runs")) -> Pat
 
 
 def _former_names(folder: RunFolder) -> set[str]:
-    """The files that earlier versions wrote by way of `NAME.<process id>.tmp` in the run folder itself."""
+    """The files of the run folder that earlier versions wrote first as `NAME.<process id>.tmp`."""
     own = (folder.config, folder.versions, folder.data, folder.weights, folder.metrics, folder.diverged)
     return {path.name for path in own}
 

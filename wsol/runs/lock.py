@@ -1,4 +1,4 @@
-"""A lock on a folder that ends with the process that holds it."""
+"""A lock on a folder. It ends when the process ends that holds it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FolderLock:
             raise self._in_use(holder or "another process") from None
         if not self._is_still_there():  # its holder removed the file after we had opened it
             os.close(self._descriptor)
-            raise self._in_use("a process that was just leaving")
+            raise self._in_use("a process that was just ending")
         os.ftruncate(self._descriptor, 0)
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         os.write(self._descriptor, f"process {os.getpid()} on {socket.gethostname()} since {since}".encode())
@@ -60,11 +60,11 @@ class FolderLock:
             descriptor = os.open(self._path, flags)
         except OSError as error:
             if error.errno == errno.ELOOP:
-                raise RunFolderError(f"{self._path}: is a link, which a lock never is; remove it") from None
+                raise RunFolderError(f"{self._path}: is a link, not a lock; remove it") from None
             raise
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise RunFolderError(f"{self._path}: is no regular file, which a lock always is; remove it")
+            raise RunFolderError(f"{self._path}: is not a regular file, so not a lock; remove it")
         return descriptor, False
 
     def _is_still_there(self) -> bool:

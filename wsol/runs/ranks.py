@@ -1,4 +1,4 @@
-"""One process or many: what the ranks of a run say to each other.
+"""One process or many: how the ranks of a run communicate.
 
 `torchrun` starts the processes and sets RANK, LOCAL_RANK and WORLD_SIZE; without it there is one rank and
 nothing here communicates. Rank 0 is the main one: the only one that writes.
@@ -44,7 +44,7 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
 def _meet(backend: str) -> None:
     """Join the process group, also after torchrun has restarted its processes.
 
-    torchrun keeps one key-value store over restarts, in which the addresses of the dead would be found again.
+    torchrun keeps one key-value store over restarts, which still holds the addresses of ended processes.
     On a single machine the number of restarts, the same for all, keeps them apart. Over several machines that
     number differs, and TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 makes torchrun begin with a new store.
     """
@@ -96,7 +96,7 @@ class Ranks:
         return dict(zip(figures, total.tolist(), strict=True))
 
     def gather(self, value: T) -> list[T]:
-        """Everyone's value, in the order of the ranks, on every rank."""
+        """The value of each rank, in the order of the ranks, on every rank."""
         if self.world == 1:
             return [value]
         values: list[Any] = [None] * self.world
@@ -110,7 +110,7 @@ class Ranks:
                 dist.broadcast(buffer, src=0)
 
     def on_main(self, act: Callable[[], T]) -> T:
-        """The result of `act`, which the main rank alone runs. Its error is everyone's error."""
+        """The result of `act`, which the main rank alone runs. If it fails, every rank raises its error."""
         if self.world == 1:
             return act()
         outcome: list[Any] = [None, None]

@@ -22,7 +22,7 @@ WORTH_A_PROCESS = 150  # images: for fewer, starting a process takes longer than
 
 
 def choose_workers(num: int) -> int:
-    """How many processes are worth starting for so many images."""
+    """How many processes to start for this number of images."""
     return max(1, min(usable_cores(), num // WORTH_A_PROCESS))
 
 
@@ -50,8 +50,8 @@ _passes = itertools.count()
 
 
 def _packed(task: Callable[[range], R]) -> Callable[[range], R]:
-    """The task in a form that each process opens once in a pass, not once for each block: a source may have
-    to read a file of all images, or be one."""
+    """The task in a form that each process opens once in a pass, not once for each block: a source may be
+    large, or have to read a large file."""
     return partial(_run, next(_passes), pickle.dumps(task))
 
 

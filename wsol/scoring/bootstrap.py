@@ -1,4 +1,4 @@
-"""Percentile bootstrap intervals of shares: what another draw of as many test images might have given."""
+"""Percentile bootstrap intervals of shares: how much a figure may differ for other test images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why an image is missed: every one gets the first kind whose rule applies.
+"""Why an image is missed. Each image gets the first kind that applies.
 
 With I the area that the box shares with a truth box, B the box's area and G the truth box's:
 
@@ -10,7 +10,7 @@ With I the area that the box shares with a truth box, B the box's area and G the
 6. **wrong place**: none of these.
 
 Rules 4 and 5 look at the truth box with the largest IoU. The bounds 0.3, 0.5 and 0.7 follow Guo et al. 2021.
-Where no classes are predicted, rule 2 never applies.
+Without predicted classes, rule 2 is not used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KINDS = (
 )
 
 UNREADABLE = "unreadable image"
-OUTCOMES = (*KINDS, UNREADABLE)  # what can become of an image
+OUTCOMES = (*KINDS, UNREADABLE)  # the possible outcomes of an image
 
 SEVERAL, PART, MORE = 0.3, 0.5, 0.7
 

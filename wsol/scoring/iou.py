@@ -1,7 +1,7 @@
 """Intersection over union of boxes, in both conventions of the field, each by its name.
 
 ``pixel``: coordinates name pixels and both ends belong to the box, so that a side is x1 - x0 + 1. The
-protocols of the field use this one, on boxes whose x1 is x + width all the same.
+protocols of the field use this one, although x1 is x + width in their boxes.
 ``edge``: coordinates name the edges between pixels, so that a side is x1 - x0, as `torchvision.ops.box_iou`
 has it.
 """

@@ -1,8 +1,8 @@
 """The judge: the only place that compares an IoU with a level.
 
-A protocol says how strict a hit is and whose overlap counts. Everything that wants to know whether an image
-was hit asks its `Judge`: scores, validation, the report's gallery and live figures, error kinds, pictures.
-So they cannot disagree.
+A protocol says how strict a hit is and which overlap counts. Everything that needs to know whether an image
+was hit asks the protocol's `Judge`: scores, validation, the report's gallery and live figures, error kinds,
+pictures. So they cannot disagree.
 """
 
 from __future__ import annotations

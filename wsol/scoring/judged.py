@@ -68,11 +68,11 @@ class Judged:
         )
 
     def kind(self, row: int, column: int) -> str:
-        """What became of an image at one threshold: one of `OUTCOMES`."""
+        """The outcome of an image at one threshold: one of `OUTCOMES`."""
         return OUTCOMES[int(self.kinds(row, [column])[0])]
 
     def kinds(self, row: int, columns: Sequence[int] | None = None) -> NDArray[np.uint8]:
-        """What became of an image at each threshold, or at some of them, as indices into `OUTCOMES`."""
+        """The outcome of an image at each threshold, or at some of them, as indices into `OUTCOMES`."""
         picked = slice(None) if columns is None else list(columns)
         boxes, passed = self.found.boxes[row, picked], self.passed[row, picked]
         source, ranks = self.source, self.source.ranks

@@ -5,7 +5,7 @@ figure is the mean over the images of what each image counts (0 or 1, or a share
 depend on a threshold are given at every kind of threshold:
 
 - ``fixed``: the protocol's own, which looks at no box;
-- ``held_out``: the best for GT-known localization on held-out *training* images, whose boxes it uses;
+- ``held_out``: the best for GT-known localization on held-out *training* images, by their boxes;
 - ``oracle``: the best for GT-known localization on the test images themselves.
 
 `max_box_acc` and `max_box_acc_v2` are the maxima of `box_acc` and `box_acc_v2` over all thresholds (for V2

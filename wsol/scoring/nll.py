@@ -2,7 +2,8 @@
 
 Before the pooling each channel is a class, so the label of an image is the target of its mask. The paper does
 not print its formula, and a softmax over masks in [0, 1] cannot be it: with 200 classes it stays above 4.31,
-and the paper reports 3.47. So three definitions, each by its name, for logits z, a mask v and the label y:
+and the paper reports 3.47. So there are three definitions, each with a name, for logits z, a mask v and the
+label y:
 
 - `nll_prediction`: -ln softmax(z)_y
 - `nll_mask`: -ln(v_y / sum_c v_c)

@@ -75,7 +75,7 @@ def _read_marked(path: Path, view: View, size: tuple[int, int]) -> NDArray[np.ui
     if values.shape != (size[1], size[0]):
         given, wanted = f"{values.shape[1]} x {values.shape[0]}", f"{size[0]} x {size[1]}"
         raise DataError.at(
-            path, None, f"a segmentation of {given} for an image of {wanted}; mend or remove it"
+            path, None, f"a segmentation of {given} for an image of {wanted}; repair or remove it"
         )
     marked = (values > values.max() / 2).astype(np.uint8)
     marked = cv2.resize(marked, (view.resized, view.resized), interpolation=cv2.INTER_NEAREST)

@@ -64,9 +64,9 @@ def score_maps(
     """Every figure of every protocol, by the protocol's name. All protocols must want the source's view."""
     if len(source) == 0:
         raise DataError("no images to score")
-    strangers = [p.name for p in protocols if p.view != source.view.kind]
-    if strangers:
-        raise ValueError(f"{', '.join(strangers)}: not for maps of the view {source.view.kind!r}")
+    unfit = [p.name for p in protocols if p.view != source.view.kind]
+    if unfit:
+        raise ValueError(f"{', '.join(unfit)}: not for maps of the view {source.view.kind!r}")
     held_out = held_out or {}
     hits = count_hits(source, protocols, workers)
     picked = {p.name: Picked.of(p, hits[p.name], held_out.get(p.name)) for p in protocols}

@@ -79,7 +79,7 @@ class Scores:
     threshold_kind, threshold: what the protocol itself reports at, and so the headline `figures`.
     by_iou: MaxBoxAccV2 at each of its IoU levels. at: the figures at every kind of threshold.
     errors: how many images fall to each error kind. no_foreground: images without any foreground.
-    centre_box: figures of a box in the middle of every image, which knows nothing.
+    centre_box: figures of a box in the middle of every image, without looking at it.
     num_segmentations: images that PxAP looked at.
     """
 

@@ -1,6 +1,6 @@
 """All images at all thresholds: how many hits each threshold makes, then the boxes at the few chosen ones.
 
-Counting and looking closer are two passes, so that no table of images by thresholds is ever held:
+There are two passes, so that a table of images by thresholds is never held in memory:
 `count_hits` adds up integers per threshold, from which thresholds are chosen *for the data set*; `find_boxes`
 then visits every image at those few thresholds. Both work on blocks of rows, in this process or in several,
 with equal results: integers add up in any order, and rows keep theirs.
@@ -54,7 +54,8 @@ class MapSource(Protocol):
 class Hits:
     """How many of `num` images are hit at each of the T thresholds of a protocol.
 
-    counts: (7, T), its rows by name below. pixels: scores on and off the object, where there are masks.
+    counts: (7, T), its rows by name below. pixels: scores on and off the object, where there are
+    segmentations.
     """
 
     num: int
@@ -145,7 +146,7 @@ def _scorers(source: MapSource, rows: range) -> Iterator[tuple[int, ImageScorer]
 
 def _count_block(source: MapSource, protocols: tuple[named.Protocol, ...], rows: range) -> dict[str, Hits]:
     ranks = source.ranks
-    # Those that need areas come first: what they find will do for the others.
+    # Those that need areas come first: the others can use their results.
     ordered = sorted(protocols, key=lambda p: p.extraction.single_box == "largest component")
     totals = {
         p.name: Hits(len(rows), np.zeros((7, len(p.extraction.thresholds)), dtype=np.int64))

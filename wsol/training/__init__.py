@@ -1,1 +1,1 @@
-"""Training: a run that can be trusted, killed and resumed."""
+"""Training: runs that survive a kill and can be resumed."""

@@ -1,4 +1,4 @@
-"""What a run says of itself: a progress line, one line and one row of figures for each epoch, TensorBoard."""
+"""The log of a run: a progress bar, one line and one row of figures for each epoch, TensorBoard."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class RunLog:
         self._board: Any = None
 
     def start(self, tensorboard: Path, epoch: int) -> None:
-        """Open TensorBoard where it is installed; what a former process logged after `epoch` is void."""
+        """Open TensorBoard where it is installed; what a former process logged after `epoch` is ignored."""
         if self._is_main:
             with suppress(ImportError):
                 from torch.utils.tensorboard import SummaryWriter
@@ -86,7 +86,7 @@ class RunLog:
             note(text)
 
     def bar(self, epoch: int, images: int, done: int) -> Bar:
-        """The line that moves: images, images/s and the time left of this epoch."""
+        """The progress bar: images, images/s and the time left of this epoch."""
         return tqdm(
             total=images,
             initial=done,

@@ -1,4 +1,4 @@
-"""Everything that a run needs before its first step: the folder, the data, the model, and where it stands."""
+"""Everything that a run needs before its first step: the folder, the data, the model, and its progress."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from wsol.training.provenance import (
 from wsol.training.train_step import TrainStep
 from wsol.training.validation import Validator
 
-# What continues a run: of the training step, of the progress, and the rest.
+# What a checkpoint holds: the training step, the progress, and the rest.
 PARTS = (
     *("model", "optimizer", "scaler"),
     *("epoch", "step", "sums", "history"),
@@ -115,7 +115,7 @@ def last_state(folder: RunFolder, log: RunLog) -> State | None:
 def prepare(
     config: Config, folder: RunFolder, resume: bool, ranks: Ranks, progress_lines: bool = True
 ) -> Session:
-    """Begin a run in the folder, or continue the one that is there. Every rank calls this."""
+    """Begin a run in the folder, or continue its run. Every rank calls this."""
     t = config.train
     log = RunLog(t.epochs, ranks.is_main, progress_lines)
     require_same_config(config, ranks)
@@ -167,7 +167,7 @@ def prepare(
                 f"{len(state['random'])} processes before, {ranks.world} now: not the same bit for bit"
             )
         notes += ranks.on_main(lambda: renew_provenance(folder, config, ranks))
-    ranks.on_main(lambda: folder.diverged.unlink(missing_ok=True))  # it told of the attempt before this one
+    ranks.on_main(lambda: folder.diverged.unlink(missing_ok=True))  # of the attempt before this one
     for text in notes:
         log.note(text)
     log.start(folder.tensorboard, progress.epoch)

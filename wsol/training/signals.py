@@ -40,13 +40,13 @@ class StopSignal:
     def exit_code(self) -> int:
         """128 + the signal's number, as shells report it: 143 for SIGTERM, 130 for Ctrl-C.
 
-        A process that stops because another rank was signalled leaves as if by SIGTERM.
+        A process that stops because another rank got a signal ends as after SIGTERM.
         """
         return 128 + (self.number or signal.SIGTERM)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        # A forked loader worker inherits this handler and shares the terminal's Ctrl-C: it just carries on
-        # until the training process lets it go.
+        # A forked loader worker inherits this handler and shares the terminal's Ctrl-C: it goes on
+        # until the training process ends it.
         if os.getpid() == self._owner:
             self.number = number
             for each in self.SIGNALS:

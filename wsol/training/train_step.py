@@ -1,4 +1,7 @@
-"""One optimizer step, cut at the point where nothing has changed yet: `backward`, look at it, `update`."""
+"""One optimizer step in two halves: `backward` computes gradients, `update` changes the weights.
+
+Between the two, the caller can look at the loss and stop: nothing has changed yet.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +106,7 @@ class TrainStep:
 
     @property
     def skips_overflow(self) -> bool:
-        """Whether an infinite gradient is a matter of fp16's scale, for the scaler to mend."""
+        """Whether an infinite gradient comes from fp16's loss scale, which the scaler then lowers."""
         return self._scaler.is_enabled() and self._scaler.get_scale() > SMALLEST_SCALE
 
     def update(self) -> None:

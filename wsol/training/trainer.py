@@ -1,4 +1,4 @@
-"""The training loop: it reads from top to bottom, and everything that it uses is prepared in `setup`."""
+"""The training loop. Everything that it uses is prepared in `setup`."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def diverged(
     names = [session.samples[i].name for i in batch.indices.tolist()]
     everyone = session.ranks.gather((own_is_finite, names))
     # Where only some ranks have no finite loss, the cause is in their share of the batch.
-    guilty = [n for finite, share in everyone if not finite for n in share]
-    images = guilty or [n for _, share in everyone for n in share]
+    failed = [n for finite, share in everyone if not finite for n in share]
+    images = failed or [n for _, share in everyone for n in share]
     progress = session.progress
     record = {
         "epoch": progress.epoch + 1,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Validator:
-    """Classification and localization accuracy over the images of `val`, which the ranks share unpadded.
+    """Classification and localization accuracy over the `val` images, split over the ranks without padding.
 
     Localization is scored as the config's protocol says, at its fixed threshold, over the images that have a
     box. Only whole numbers are added up, so any number of ranks finds the same figures.

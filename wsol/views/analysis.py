@@ -109,7 +109,7 @@ def analyze_runs(
 
 
 def find_test_predictions(run: Run) -> Predictions:
-    """The predictions of the test images, of whichever kind of test image the run has."""
+    """The predictions of the test images, by the first view that the run has."""
     there = [view for view in VIEWS if run.folder.predictions_of("test", view).is_dir()]
     if not there:
         raise RunFolderError(f"{run.path}: no predictions of test images; run `wsol evaluate {run.path}`")

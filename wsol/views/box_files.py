@@ -28,7 +28,7 @@ class BoxJournal:
     """The journal in `folder`, open for adding photos.
 
     A journal that a killed process left is continued, where its settings are the same; other settings are
-    refused. A folder that holds something else is refused. overwrite: write into such a folder all the same,
+    refused. A folder that holds something else is refused. overwrite: write into such a folder anyway,
     and begin again where there is a journal.
 
     >>> import tempfile
@@ -85,7 +85,7 @@ class BoxJournal:
         return paths
 
     def close(self) -> None:
-        """Let go of the file; what is done stays in it."""
+        """Close the file; what is done stays in it."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -109,7 +109,7 @@ class BoxJournal:
             pass  # a disk without locks
 
     def _continue(self) -> None:
-        """Read what is there, and drop what a kill cut short."""
+        """Read the journal, and drop a last line that a kill cut short."""
         size = os.fstat(self._descriptor).st_size
         content = os.pread(self._descriptor, size, 0)
         if content[: len(BEGINNING)] != BEGINNING[: len(content)]:

@@ -1,4 +1,4 @@
-"""Charts as inline SVG: they take their colours from the page, so they follow its light and dark dress.
+"""Charts as inline SVG: they take their colours from the page, so they follow its light and dark mode.
 
 The page's script adds the read-out under the pointer from `data-chart`, and moves the line `.cursor` of a
 chart over thresholds with the slider.

@@ -49,7 +49,7 @@ def group_runs(runs: Sequence[Run], protocol: Protocol, threshold: Kind | None =
     digests = {run.scores.data_digest for run in runs}
     if len(digests) > 1:
         raise DataError(
-            f"these runs were evaluated on {len(digests)} different data sets: no comparison is fair"
+            f"these runs were evaluated on {len(digests)} different data sets and cannot be compared"
         )
     how = protocol.name if threshold is None else f"{protocol.name} at the {KINDS[threshold]} threshold"
     rows = []
@@ -89,7 +89,7 @@ def run_figures(run: Run, protocol: Protocol, threshold: Kind | None = None) -> 
 
 
 def published_rows(results: Iterable[PublishedResult], backbones: set[str]) -> list[ComparedRow]:
-    """The published rows of these backbones, or all where none is named; those that name none always stay."""
+    """The published rows of these backbones, or all where none is named. Rows without a backbone stay."""
     return [
         ComparedRow(
             method=r.method,

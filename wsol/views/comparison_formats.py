@@ -144,7 +144,7 @@ def draw(rows: Sequence[ComparedRow], caption: str, path: Path) -> None:
     panels[0].set_ylim(len(rows) - 0.5, -0.5)
     marks = [
         Line2D([], [], color=OWN, marker="o", linestyle="", label="ours, filled where best"),
-        Line2D([], [], color=OTHERS, marker="o", linestyle="", label="published, likewise"),
+        Line2D([], [], color=OTHERS, marker="o", linestyle="", label="published, filled where best"),
     ]
     figure.legend(handles=marks, loc="outside upper right", ncols=2, fontsize=8, frameon=False)
     width = int(16 * figure.get_figwidth())

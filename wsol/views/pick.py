@@ -1,4 +1,4 @@
-"""Which images are worth a look: the worst, the best, some at random, the wrongly named, or one class."""
+"""Which images to show: the worst, the best, some at random, the wrongly named, or one class."""
 
 from __future__ import annotations
 

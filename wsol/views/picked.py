@@ -27,10 +27,10 @@ TILE = 460  # longest side of a picture in the grid
 
 @dataclass(frozen=True)
 class PickedSide:
-    """What one run makes of one image, on the map of its best class.
+    """One image as one run sees it, by the map of its best class.
 
-    threshold: where the map was cut. outcome: what became of the image, by `Judged`: `hit`, or why it is
-    missed. overlap: the IoU that the protocol counts. predicted: the label of the best class, score: its
+    threshold: where the map was cut. outcome: `hit`, or why the image is missed, by
+    `Judged`. overlap: the IoU that the protocol counts. predicted: the label of the best class, score: its
     probability. tile: a smaller picture for the grid.
     """
 
@@ -46,7 +46,7 @@ class PickedSide:
 
 @dataclass(frozen=True)
 class PickedImage:
-    """One image: its name, the name of its class as people read it, and what each run makes of it."""
+    """One image: its name, the name of its class as people read it, and how each run sees it."""
 
     name: str
     truth: str

@@ -51,7 +51,7 @@ ALL_CONTOURS_NOTE = (
 
 
 def build_page(runs: Sequence[Run], protocol: Protocol | None = None, num_images: int | None = None) -> Page:
-    """Everything that the report shows. num_images: at most so many in the gallery; None for what fits."""
+    """Everything that the report shows. num_images: the most in the gallery; None for what fits."""
     if num_images is not None and num_images < 0:
         raise ConfigError(f"images {num_images}: not less than 0")
     protocol = protocol or runs[0].protocol()
@@ -186,7 +186,7 @@ def run_facts(measured: Measured) -> RunFacts:
 
 
 def _json_facts(path: Path, title: str) -> list[tuple[str, str]]:
-    """A small JSON file of the run folder in one line, where it is there."""
+    """A small JSON file of the run folder in one line, if it exists."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         plain = {k: v for k, v in record.items() if isinstance(v, (str, int, float)) and v != ""}
@@ -196,7 +196,7 @@ def _json_facts(path: Path, title: str) -> list[tuple[str, str]]:
 
 
 def faults(measured: Measured) -> list[str]:
-    """What a reader must know before believing the figures."""
+    """What a reader must know about the figures."""
     return [
         f"{measured.name}: {kind.replace('_', ' ')}: {len(names):,} ({', '.join(names[:3])}"
         f"{', ...' if len(names) > 3 else ''}); counted as misses or as the protocol says, none left out"

@@ -23,8 +23,8 @@ OVER_THRESHOLDS = ("top1_loc", "gt_known_loc")  # drawn where several runs share
 THRESHOLDS_NOTE = (
     "The marked threshold is the one that the protocol itself reports. A fixed threshold uses no boxes. A "
     "held-out threshold was chosen on training images, by their boxes. The oracle's was chosen on these test "
-    "images, by their boxes, so no one has it for new images. The centre box is a Gaussian in the middle of "
-    "every image: it does not look at the image, and a localizer should beat it."
+    "images, by their boxes, so it is not known for new images. The centre box is a Gaussian in the middle "
+    "of every image: it does not look at the image, and a localizer should beat it."
 )
 
 

@@ -18,8 +18,7 @@ NOTE = (
     "Values of the last attention mask over the class channels, for all test images. The deviation across "
     "channels says how unequally one image's channels are weighted; the one across images says how much the "
     "weights follow the image. Where both are 0 the attention is a constant factor. The negative "
-    "log-likelihoods say how well the scores and the mask know the true class; a model that knows nothing "
-    "has ln C."
+    "log-likelihoods say how well the scores and the mask show the true class; a guess has ln C."
 )
 
 

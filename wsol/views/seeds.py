@@ -1,4 +1,4 @@
-"""Runs that differ in their seed alone are samples of one experiment."""
+"""Runs that differ only in their seed are samples of one experiment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wsol.config_file import config_to_dict
 from wsol.errors import ConfigError
 from wsol.run import Run
 
-# What says where and how fast a run was made, not what it is.
+# These keys say where and how fast a run was made. They do not change its results.
 CIRCUMSTANCES = (("data", "root"), ("data", "workers"), ("train", "device"), ("train", "seed"))
 
 
@@ -24,5 +24,5 @@ def group_over_seeds(runs: Sequence[Run]) -> list[list[Run]]:
     for members in groups.values():
         if len({run.config.train.seed for run in members}) != len(members):
             twice = ", ".join(str(run.path) for run in members)
-            raise ConfigError(f"two runs of one config and one seed are not two samples: {twice}")
+            raise ConfigError(f"these runs have the same config and the same seed; leave one out: {twice}")
     return list(groups.values())

@@ -1,6 +1,6 @@
 """Evaluated runs as pictures and pages need them: names to show, scores, predictions, and judged images.
 
-What became of an image comes from `wsol.scoring.judged.Judged` alone; no view compares an IoU with a level.
+The outcome of an image comes from `wsol.scoring.judged.Judged` alone; no view compares an IoU with a level.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class Measured:
         return cutter.score_map(self.protocol.extraction, (raw.shape[1], raw.shape[0]))
 
     def image_paths(self, rows: Sequence[int]) -> list[Path]:
-        """The image files of these rows. DataError where none of them is there."""
+        """The image files of these rows. DataError where none of them exists."""
         every = self.run.image_paths(self.predictions)
         paths = [every[row] for row in rows]
         if paths and not any(path.is_file() for path in paths):
             raise DataError(
-                f"{paths[0]}: no such image file, and none of the others is there; if the data set was "
+                f"{paths[0]}: no such image file, and none of the others exists; if the data set was "
                 "moved, say where it lies now (--data)"
             )
         return paths

@@ -79,6 +79,6 @@ def test_the_command_unpacks_and_checks(
         "6 images, 2 classes, no fault",
     ]
     assert main(["data", "prepare", str(archive), str(out)]) == 0
-    assert "already there, left as it is" in capsys.readouterr().out
+    assert "exists already, not changed" in capsys.readouterr().out
     assert main(["data", "prepare", str(tmp_path / "none.tgz"), str(tmp_path / "x")]) == 2
     assert "none.tgz: no such archive" in capsys.readouterr().err

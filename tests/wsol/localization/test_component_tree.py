@@ -48,7 +48,7 @@ def test_four_connected(depth: NDArray[np.uint8]) -> None:
         numbered = label(depth > level, connectivity=1)
         counts = np.bincount(numbered.ravel())[1:].tolist()
         assert sorted(found.sizes["pixels"][found.level == level].tolist()) == sorted(counts)
-        assert found.eldest[found.level == level].sum() == (level < depth.max())
+        assert found.highest[found.level == level].sum() == (level < depth.max())
 
 
 @given(images, st.integers(0, 2**32 - 1))

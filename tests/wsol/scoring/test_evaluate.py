@@ -200,7 +200,7 @@ def test_analyze(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert (run / "analysis" / name).is_file()
     assert main(["analyze", str(run), str(run), "--out", str(run)]) == 2
     assert main(["analyze", str(run), str(run)]) == 2
-    assert "one config and one seed" in capsys.readouterr().err
+    assert "the same config and the same seed" in capsys.readouterr().err
 
 
 def test_analyze_a_run_without_attention(

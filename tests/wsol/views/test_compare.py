@@ -170,7 +170,7 @@ def test_bad_input(make_run: MakeRun, tmp_path: Path) -> None:
     run = make_run("a", 0, 50.0)
     with pytest.raises(DataError, match=r"a-0: no scores under 'bas'.*--protocol bas"):
         compare_runs([run], "bas")
-    with pytest.raises(ConfigError, match="two runs of one config and one seed"):
+    with pytest.raises(ConfigError, match="the same config and the same seed"):
         compare_runs([run, make_run("copy", 0, 50.0)])
     with pytest.raises(DataError, match="2 different data sets"):
         compare_runs([run, make_run("b", 1, 50.0, digest="another")])

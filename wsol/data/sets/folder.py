@@ -115,7 +115,7 @@ def _list_images(root: Path, faults: Faults) -> dict[str, Path]:
     """Every image file below the folder, by its name in the data set: its path below `root`, as text.
 
     Class folders may be links. A folder that cannot be read is a fault, one without images a note, so that no
-    class is missing without a word.
+    class is missing without a message.
     """
     found = walk(root)
     for path, reason in found.unreadable.items():

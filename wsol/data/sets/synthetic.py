@@ -34,8 +34,7 @@ class Synthetic(DataSet):
     def read(self, root: Path, faults: Faults) -> DataIndex:
         """The birds in `root`, painted first where that folder does not exist.
 
-        Birds that are there are used as they are; where they are not those that the options ask for, a note
-        says so.
+        Existing birds are used as they are. A note says so where they are not what the options ask for.
         """
         root = Path(root)
         if not root.exists():

@@ -1,7 +1,7 @@
-"""Painting one bird: an individual of a species, posed and placed, as a layer of paint with its exact mask.
+"""Painting one bird: an individual of a species, posed and placed, as a layer of paint.
 
-The mask is all that shows of the bird: body, head, bill, crest, wings, tail, legs and toes. What is under
-water does not show, and reflection and shadow are not the bird.
+The layer's alpha is the exact segmentation: all that shows of the bird: body, head, bill, crest, wings, tail,
+legs and toes. What is under water does not show, and reflection and shadow are not the bird.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Plumage:
 
 @dataclass(frozen=True)
 class Family:
-    """`name` is one bird of it; `habits` are the poses and places it is met in, each as likely."""
+    """`name`: what one bird of it is called. `habits`: its poses and places, each equally likely."""
 
     name: str
     plural: str

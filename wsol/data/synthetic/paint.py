@@ -57,9 +57,10 @@ def make_dataset(
     size: long side of the images in pixels; they are from 3:4 to 4:3.
 
     Beside the files of CUB-200-2011 there are `segmentations/`, laid out as CUB publishes them (grey PNG, 255
-    on the bird), and `hierarchy.csv`. A box is the tight box of that mask. The same arguments give the same
-    bytes (with the same OpenCV on the same kind of processor), whatever the order of painting: a picture
-    depends on its species, its index, `size` and `seed` alone. The folder appears complete or not at all.
+    on the bird), and `hierarchy.csv`. A box is the tight box of that segmentation. The same arguments give
+    the same bytes (with the same OpenCV on the same kind of processor), whatever the order of painting: a
+    picture depends on its species, its index, `size` and `seed` alone. The folder appears complete or not at
+    all.
 
     Raises ConfigError for an argument out of range, DataError where `out` is taken or cannot be written.
     """
@@ -140,7 +141,7 @@ def _write(
 def paint_picture(rng: np.random.Generator, species: Species, size: int) -> tuple[np.ndarray, np.ndarray]:
     """One picture of a species, its long side `size`.
 
-    Returns the RGB image, (H, W, 3) uint8, and the mask of the bird, (H, W) uint8 of 0 and 255.
+    Returns the RGB image, (H, W, 3) uint8, and the segmentation of the bird, (H, W) uint8 of 0 and 255.
     """
     aspect = np.exp(rng.uniform(-1, 1) * np.log(4 / 3))
     width, height = round(size * min(1.0, aspect)), round(size * min(1.0, 1 / aspect))

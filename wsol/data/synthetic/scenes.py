@@ -300,7 +300,7 @@ def _open_sky(rng: np.random.Generator, bird: Anatomy, h: int, w: int) -> np.nda
     if rng.random() < 0.45:
         _hills(rng, picture, h * rng.uniform(0.85, 1.1))
     layer, long = Layer(h, w), max(h, w)
-    for _ in range(rng.integers(0, 4)):  # far birds, too small to know
+    for _ in range(rng.integers(0, 4)):  # far birds, too small to recognise
         at, size = rng.uniform(0.05, 0.95, 2) * (w, 0.7 * h), long * rng.uniform(0.015, 0.04)
         arch = [
             (-1, rng.uniform(-0.5, 0.2)),

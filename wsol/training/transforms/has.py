@@ -22,7 +22,7 @@ class HaS(BatchTransform):
     Localization", ICCV 2017. `cells: [32]` is HaS-32; the authors' mixture is [0, 16, 32, 44, 56].
 
     Args:
-        cells: sides of a cell in pixels, of which each image draws one; 0 leaves an image as it is.
+        cells: sides of a cell in pixels. Each image draws one of them; 0 leaves the image as it is.
         rate: probability that a cell is hidden.
 
     Raises:
