@@ -25,9 +25,9 @@ def resnet50(
         `keras`: in the 1x1 convolution before it, as the original network and weights converted from Keras
         have it. The tensors have the same names and shapes, so a file of the other variant loads and
         gives worse features: say which one it is.
-    stride: of conv1, maxpool, layer2_0, layer3_0, pool4 and layer4_0; the last two have 1 by default. `pool4` is
-        a 2x2 max pooling before layer4, left out where it has 1. The plan `bas` is {layer3_0: 1, pool4: 2,
-        layer4_0: 1}: maps of stride 8 after layer3 and of 16 at the end.
+    stride: of conv1, maxpool, layer2_0, layer3_0, pool4 and layer4_0; the last two have 1 by default.
+        `pool4` is a 2x2 max pooling before layer4, left out where it has 1. The plan `bas` is {layer3_0: 1,
+        pool4: 2, layer4_0: 1}: maps of stride 8 after layer3 and of 16 at the end.
     """
     network = torchvision.models.resnet50()
     network.fc = nn.Identity()

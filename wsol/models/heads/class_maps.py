@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 
@@ -52,3 +53,15 @@ def select_maps(maps: Tensor, labels: Tensor) -> Tensor:
     index = labels.reshape(len(labels), -1)
     index = index.reshape(*index.shape, *[1] * (maps.ndim - 2)).expand(-1, -1, *maps.shape[2:])
     return maps.gather(1, index).reshape(*labels.shape, *maps.shape[2:])
+
+
+def min_max(maps: Tensor) -> Tensor:
+    """Each map stretched from 0 to 1: (m - min m) / (max m - min m); 0 where it is constant. (*, h, w).
+
+    >>> min_max(torch.tensor([[1.0, 3.0], [2.0, 1.0]]))
+    tensor([[0.0000, 1.0000],
+            [0.5000, 0.0000]])
+    """
+    least = maps.amin(dim=(-2, -1), keepdim=True)
+    width = maps.amax(dim=(-2, -1), keepdim=True) - least
+    return (maps - least) / torch.where(width > 0, width, torch.ones_like(width))
