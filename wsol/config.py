@@ -301,9 +301,7 @@ class Config:
 
         if isinstance(source, (str, Path)):
             return load_config(source, set=set)
-        if isinstance(source, Config):
-            return config_from_dict(config_to_dict(source), set) if set else source
-        return config_from_dict(source, set)
+        return config_from_dict(config_to_dict(source) if isinstance(source, Config) else source, set)
 
     def __str__(self) -> str:
         from wsol.config_file import dump_config

@@ -319,7 +319,7 @@ def test_plugins_are_on_record_and_a_changed_one_is_noted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     plugin = {"module": "my_heads", "file": "my_heads.py", "sha256": "a" * 64, "registered": ["head mine"]}
-    monkeypatch.setattr("wsol.training.provenance.loaded_plugins", lambda: [plugin])
+    monkeypatch.setattr("wsol.training.provenance.loaded", lambda: [plugin])
     train_run(make_config(train__epochs=1), tmp_path / "run")
     assert json.loads((tmp_path / "run" / "plugins.json").read_text()) == {"plugins": [plugin]}
     plugin["sha256"] = "b" * 64

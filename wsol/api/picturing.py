@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from wsol.api.comparing import Runs, as_runs
 from wsol.drawing.grid import draw_grid, in_rows
 from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.runs.files import replacing, write_text
-from wsol.views.output_folder import claim_folder
+from wsol.views.output_folder import claim_folder, file_name
 from wsol.views.page import render
 from wsol.views.picked import draw_picked
 from wsol.views.report import build_page
@@ -90,7 +89,7 @@ def visualize(
             claim_folder(folder, overwrite)
         thresholds = tuple(one.thresholds)
         picture = draw_grid([one.pictures], names) if several else one.pictures[0]
-        files.append(folder / f"{number:03d}_{_file_part(one.name)}.png")
+        files.append(folder / file_name(f"{number:03d}_{Path(one.name).stem}", ".png", 80))
         _save(picture, files[-1])
         tiles.append(one.tiles)
         captions.append(f"{one.truth}   {one.name}")
@@ -137,8 +136,3 @@ def report(
 def _save(picture: Image.Image, path: Path) -> None:
     with replacing(path) as draft:
         picture.save(draft, "PNG")
-
-
-def _file_part(name: str) -> str:
-    """The image's name as a part of a file name: no folders, nothing that a file system dislikes."""
-    return re.sub(r"[^\w.-]+", "_", Path(name).stem)[:80]

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    config = read_config(args)  # checked whole before torch is even imported
+    config = read_config(args)  # a mistake in it ends here, before any data is read
 
     from wsol.api.training import train
     from wsol.errors import TrainingStopped

@@ -29,7 +29,7 @@ import numpy as np
 
 from wsol.data.image import ODDITIES, ImageFacts, image_sizes, in_threads, inspect_image
 from wsol.data.regular_file import require_regular
-from wsol.errors import DataError
+from wsol.errors import DataError, RunFolderError
 from wsol.runs.files import write_atomically
 
 NAME = ".wsol-images"
@@ -152,7 +152,7 @@ class ImageCache:
         self._known, self._learnt = known, {}
         content = _pack(known)
         for i, file in enumerate(self._files):
-            with suppress(OSError):  # without a cache everything works, only slower
+            with suppress(OSError, RunFolderError):  # without a cache everything works, only slower
                 if file.parent == self._root and not stat.S_IMODE(self._root.stat().st_mode) & 0o222:
                     continue  # marked read-only, which the superuser respects too
                 file.parent.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from wsol.class_names import find_label
 from wsol.data.image import Photo, to_rgb
+from wsol.data.photos import quiet_decoder
 from wsol.data.transforms import View
 from wsol.errors import ConfigError
 from wsol.localization.batch import look_at
@@ -53,7 +54,8 @@ class Finder:
         if topk < 1:
             raise ConfigError(f"topk {topk}: at least 1 class is needed")
         wanted = None if class_name is None else self.find_class(class_name)
-        images = [to_rgb(photo) for photo in photos]
+        with quiet_decoder():
+            images = [to_rgb(photo) for photo in photos]
         if not images:
             return []
 

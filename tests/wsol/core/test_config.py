@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,56 @@ def test_a_circle_of_extends_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "extends: a.yaml", "b.yaml")
     with pytest.raises(ConfigError, match="extends itself"):
         load_config(tmp_path / "a.yaml")
+
+
+@pytest.mark.parametrize(
+    ("override", "blamed"),
+    [
+        ("data.image_size=300", "--set data.image_size=300: data.resize: 256 is smaller than image_size 300"),
+        ("train.accumulate=5", "--set train.accumulate=5: train.accumulate: a batch of 32 does not split"),
+        (
+            "train.batch_size=7",
+            "--set train.batch_size=7: train.accumulate: a batch of 7 does not",
+        ),
+        ("model.drop.gama=1", "--set model.drop.gama=1: model.drop.gama: drop 'adl' takes no option 'gama'"),
+        ("train=3", "--set train=3: train: expected a mapping, got 3"),
+    ],
+)
+def test_an_override_is_blamed_for_what_it_said(tmp_path: Path, override: str, blamed: str) -> None:
+    """Also where the other one of two values that do not fit stands in the file."""
+    file = tmp_path / "c.yaml"
+    file.write_text("data: {resize: 256}\nmodel: {drop: adl}\ntrain:\n  accumulate: 2\n")
+    with pytest.raises(ConfigError, match=f"^{re.escape(blamed)}"):
+        load_config(file, [override])
+
+
+def test_the_file_is_blamed_for_what_it_says(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("data:\n  resize: 100\n")
+    with pytest.raises(ConfigError, match=r"c\.yaml:2: data\.resize: 100 is smaller"):
+        load_config(file, ["train.epochs=3"])
+
+
+def test_a_file_of_annotations_lies_beside_the_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever the command is started; one that is only in the current folder is found there."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "boxes.csv").write_text("image\n")
+    file = tmp_path / "mine" / "c.yaml"
+    file.write_text("data: {name: folder, root: photos, annotations: boxes.csv}\n")
+    monkeypatch.chdir(tmp_path)
+    config = load_config(file)
+    assert config.data.options["annotations"] == tmp_path / "mine" / "boxes.csv"
+    assert config.data.root == Path("photos"), "a data set is looked for from the current folder"
+    file.write_text("data: {name: folder, root: photos, annotations: elsewhere.csv}\n")
+    assert load_config(file).data.options["annotations"] == Path("elsewhere.csv")
+
+
+def test_values_that_are_set_are_taken_as_they_are(tmp_path: Path) -> None:
+    """Not read as YAML: a folder may be called anything."""
+    for name in ("birds #3", "123", "a: b", "null", "[x]"):
+        assert config_from_dict({}, {"data.root": tmp_path / name}).data.root == tmp_path / name
+        assert config_from_dict({}, {"data.root": name}).data.root == Path(name)
+    with pytest.raises(ConfigError, match=r"train\.epochs='many': train\.epochs: expected a whole number"):
+        config_from_dict({}, {"train.epochs": "many"})

@@ -183,7 +183,7 @@ def test_info_prints_facts_and_draws_a_sheet(root: Path, capsys: pytest.CaptureF
     sheet = root.parent / "pictures" / "sheet.png"
     assert main(["data", "info", str(root), "--out", str(sheet)]) == 0
     out = capsys.readouterr().out
-    for fact in ("classes        2", "train          8 images, 4 to 4", "masks          12", str(sheet)):
+    for fact in ("classes        2", "train          8 images, 4 to 4", "segmentations  12", str(sheet)):
         assert fact in out
     assert Image.open(sheet).width > 400
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import warnings
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from wsol.config import Data
 from wsol.data.index import hold_out, open_dataset, refuse_bad_images
 from wsol.data.synthetic.paint import make_dataset
 from wsol.errors import DataError
+from wsol.notices import WsolNote
 from wsol.records import DataIndex, Sample
 
 
@@ -103,23 +105,24 @@ def test_an_image_for_training_that_is_also_for_test_is_refused(root: Path) -> N
     assert len(skipped) == 1
 
 
-def test_synthetic_birds_are_painted_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_synthetic_birds_are_painted_once(tmp_path: Path) -> None:
     options = {"species": 2, "train": 2, "test": 1, "size": 48}
     data = Data.of("synthetic", root=tmp_path / "birds", **options)
-    index = open_dataset(data)
-    assert "painting 6 images of 2 species" in capsys.readouterr().err
+    with pytest.warns(WsolNote, match="painting 6 images of 2 species"):
+        index = open_dataset(data)
     assert (index.name, len(index.samples), len(index.classes)) == ("synthetic", 6, 2)
-    assert open_dataset(data) == index
-    assert capsys.readouterr().err == ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert open_dataset(data) == index
 
 
-def test_other_birds_than_asked_for_are_used_and_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_birds_than_asked_for_are_used_and_said(tmp_path: Path) -> None:
     root = make_dataset(tmp_path / "birds", species=2, train=2, test=1, size=48, progress=False)
-    index = open_dataset(Data.of("synthetic", root=root, species=2, train=5, test=1, size=48))
+    data = Data.of("synthetic", root=root, species=2, train=5, test=1, size=48)
+    with pytest.warns(WsolNote) as said:
+        index = open_dataset(data)
     assert (index.name, len(index.samples)) == ("synthetic", 6)
-    assert capsys.readouterr().err == (
-        f"wsol: note: {root} holds other birds than the config asks for (training images: 4 instead of 10); "
-        "these are used; to have the others painted, set data.root to a new folder\n"
+    assert str(said[0].message) == (
+        f"{root} holds other birds than the config asks for (training images: 4 instead of 10); "
+        "these are used; to have the others painted, set data.root to a new folder"
     )

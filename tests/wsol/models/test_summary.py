@@ -12,6 +12,7 @@ from wsol.config import Attention, Backbone, Drop, Head, Model
 from wsol.errors import WsolError
 from wsol.models.localizer import Localizer, build_localizer
 from wsol.models.summary import summarise
+from wsol.notices import WsolNote
 
 CONFIG = """\
 data: {name: folder, root: nowhere, image_size: 64, resize: 72}
@@ -83,8 +84,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "head.class_maps.2" in text
     assert "400 x 8 x 8" in text  # a hundred species, four maps each
     assert "weights: none" in text
-    with pytest.raises(WsolError, match="without a data set, say how many --classes"):
+    with pytest.warns(WsolNote, match="no data set here; taken are the 200 classes of CUB-200-2011"):
         run(path)
+    assert "800 x 8 x 8" in capsys.readouterr().out
     with pytest.raises(WsolError, match="danet: needs a hierarchy"):
         run(path, "--classes", "300")
     with pytest.raises(WsolError, match="8 is outside 32 to 4096"):
