@@ -26,6 +26,7 @@ from wsol.registry import (
 )
 
 Problems = Iterator[tuple[str, str]]  # (field, what is wrong with it)
+MapKind = Literal["class", "topk", "combined"]  # what a map at test is made of: `wsol.models.class_ranking`
 
 
 def out_of_range(record: Any, **bounds: tuple[float, float]) -> Problems:
@@ -81,8 +82,28 @@ class Tap(Component):
 
 @dataclass(frozen=True)
 class Head(Component):
+    """A head, and what its map at test is made of."""
+
     registry = HEADS
     name: str = "cam"
+    maps: MapKind | None = (
+        None  # of the class asked for, of the best classes, or of all; None: the head's own
+    )
+    topk: int | None = None  # how many of the best classes, where maps are `topk`; None for all
+
+    @property
+    def map_kind(self) -> MapKind:
+        """`maps`, or what is usual for this head."""
+        usual: MapKind = getattr(self.registry.get(self.name), "usual_maps", "class")
+        return self.maps or usual
+
+    def problems(self) -> Problems:
+        if self.topk is None:
+            return
+        if self.topk < 1:
+            yield "topk", f"{self.topk} classes make no map: take at least 1"
+        if self.map_kind != "topk":
+            yield "topk", f"is for maps: topk, and the maps here are {self.map_kind!r}"
 
     @property
     def needs_labels(self) -> bool:

@@ -34,9 +34,16 @@ def rows_of_the_table() -> set[str]:
     return plain | {f"{row}_{a}" for row in plain if not row.endswith("_cam") for a in ("se", "srp", "gpca")}
 
 
+def rows_of_the_field() -> set[str]:
+    """What the paper compares with, and BAS, on its three networks."""
+    methods = ("bas", "acol", "spg", "has", "cutmix")
+    return {f"{b}_{m}" for b in ("vgg16", "mobilenet_v1", "resnet50") for m in methods}
+
+
 def test_there_is_one_config_for_each_row_of_the_table() -> None:
     assert len(rows_of_the_table()) == 27
-    assert {p.stem for p in (CONFIGS / "cub").glob("*.yaml")} == rows_of_the_table() | {"base"}
+    found = {p.stem for p in (CONFIGS / "cub").glob("*.yaml")}
+    assert found == rows_of_the_table() | rows_of_the_field() | {"base"}
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "cub"], ids=lambda p: p.stem)
@@ -45,13 +52,15 @@ def test_a_row_is_what_its_name_says(path: Path) -> None:
     backbone = next(b for b in ("vgg16", "mobilenet_v1", "resnet50") if path.stem.startswith(b))
     method, *attention = path.stem.removeprefix(f"{backbone}_").split("_")
     assert config.model.backbone.name == backbone
-    assert config.model.head.name == ("danet" if method == "danet" else "cam")
+    assert config.model.head.name == (method if method in ("danet", "bas", "acol", "spg") else "cam")
+    assert [t.name for t in config.train.transforms] == ([method] if method in ("has", "cutmix") else [])
     assert config.model.drop.name == (method if method in ("adl", "dgdm") else "none")
     assert config.model.attention.name == (attention[0] if attention else "identity")
     assert config.model.weights == "imagenet"
     assert config.data.name == "cub"
     train = config.train
-    assert (train.epochs, train.batch_size, train.lr, train.weight_decay) == (100, 32, 0.01, 5e-4)
+    rate = 0.001 if method == "bas" else 0.01
+    assert (train.epochs, train.batch_size, train.lr, train.weight_decay) == (100, 32, rate, 5e-4)
     assert train.optimizer.name == "sgd"
     takes = OPTIMIZERS.options("sgd")
     momentum = train.optimizer.options.get("momentum", takes["momentum"].default)

@@ -20,6 +20,7 @@ from wsol.config import Attention, Backbone, Drop, Head, Model, Tap
 from wsol.data.hierarchy import Hierarchy
 from wsol.models.backbone import Backbone as Stages
 from wsol.models.drops.block import DropBlock
+from wsol.models.heads.bas import BAS
 from wsol.models.localizer import Localizer, build_localizer
 from wsol.models.summary import summarise
 from wsol.models.weights import Weights
@@ -197,6 +198,18 @@ def test_takes_any_size(backbone: str, size: tuple[int, int]) -> None:
         output = localizer(torch.rand(2, 3, *size))
     for cells, pixels in zip(output.maps.shape[2:], size, strict=True):
         assert pixels // stride <= cells <= -(-pixels // stride)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "generator", "alpha", "beta"),
+    [("vgg16", "conv4_3", 0.0, 0.7), ("mobilenet_v1", "blocks3", 0.5, 1.5), ("resnet50", "layer3", 0.5, 1.2)],
+)
+def test_bas_takes_the_values_of_its_authors(
+    backbone: str, generator: str, alpha: float, beta: float
+) -> None:
+    head = build(backbone, "none", "bas", "identity").head
+    assert isinstance(head, BAS)
+    assert (head.reads[1], head.alpha, head.beta) == (generator, alpha, beta)
 
 
 @pytest.mark.parametrize("backbone", ["vgg16", "mobilenet_v1", "resnet50"])

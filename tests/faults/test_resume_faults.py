@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,10 @@ from wsol.runs.folder import RunFolder
 from wsol.runs.history import read_csv
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("method", ["adl", "dgdm", "danet"])
+@pytest.mark.parametrize(
+    ("method", "workers"),
+    [*product(("adl", "dgdm", "danet"), (0, 2)), *product(("bas", "acol", "spg"), (0,))],
+)
 def test_stopped_in_the_middle_of_epochs(birds: Path, tmp_path: Path, method: str, workers: int) -> None:
     config = tiny_config(birds, method, data__workers=workers)
     assert train_run(config, tmp_path / "whole") == 0
@@ -62,6 +65,9 @@ def test_half_precision_resumes_with_its_scale(birds: Path, tmp_path: Path) -> N
         pytest.param("adl", 0, marks=pytest.mark.long),
         pytest.param("dgdm", 2, marks=pytest.mark.long),
         pytest.param("danet", 2, marks=pytest.mark.long),
+        pytest.param("bas", 2, marks=pytest.mark.long),
+        pytest.param("acol", 0, marks=pytest.mark.long),
+        pytest.param("spg", 0, marks=pytest.mark.long),
     ],
 )
 def test_the_whole_command_killed_with_sigkill(

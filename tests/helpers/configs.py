@@ -15,6 +15,9 @@ METHODS: dict[str, dict[str, Any]] = {
     "cam": {},
     "adl": {"drop": "adl", "attention": "gpca"},
     "dgdm": {"drop": "dgdm", "attention": "srp"},
+    "bas": {"drop": "adl", "head": {"name": "bas", "channels": 8, "start": 0.5, "ramp": 1.0}},
+    "acol": {"attention": "srp", "head": {"name": "acol", "channels": 8}},
+    "spg": {"attention": "gpca", "head": {"name": "spg", "channels": 8}},
     "danet": {"head": {"name": "danet", "channels": 8, "maps_per_class": 2, "levels": ["species", "family"]}},
 }
 

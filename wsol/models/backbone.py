@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -37,12 +37,14 @@ class Outline:
     pyramid: the stages that hierarchical heads read, from coarse labels to fine; ends in the last one.
     placements: lists of stages that have a name, such as `paper`.
     gamma: threshold that drop blocks use on this network unless told otherwise.
+    published: what the authors of a method set on this network, by the method's name: {"bas": {"beta": 1.5}}.
     """
 
     features: Mapping[str, Feature]
     pyramid: tuple[Feature, ...]
     placements: Mapping[str, tuple[str, ...]]
     gamma: float
+    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def last(self) -> Feature:
@@ -74,6 +76,17 @@ class Outline:
             return (placement,)
         return tuple(self.find(name).name for name in placement)
 
+    def place_exactly(self, number: int, placement: str | Sequence[str]) -> tuple[Feature, ...]:
+        """The outputs of so many stages, for heads that read at named places.
+
+        Raises:
+            ValueError: an unknown name, or another number of stages.
+        """
+        stages = self.place(placement)
+        if len(stages) != number:
+            raise ValueError(f"needs {number} of the stages, got {len(stages)} ({', '.join(stages)})")
+        return tuple(self.features[stage] for stage in stages)
+
 
 class Step(NamedTuple):
     """A part of the flow: a whole stage, or some consecutive layers of one."""
@@ -92,6 +105,7 @@ class Backbone(nn.Module):
         placements: named lists of stages that drop blocks or heads ask for.
         pyramid: the stages that hierarchical heads read, from coarse labels to fine; ends in the last one.
         gamma: threshold that drop blocks use on this network unless told otherwise.
+        published: what the authors of a method set on this network, by the method's name.
         cuts: points inside a stage that count as stages of their own: the name of the point, the stage (an
             `nn.Sequential`) and how many of its layers come before the point. The tensors keep the names
             that they have in the whole stage, so checkpoints do not depend on cuts.
@@ -109,6 +123,7 @@ class Backbone(nn.Module):
         placements: Mapping[str, tuple[str, ...]],
         pyramid: tuple[str, ...],
         gamma: float,
+        published: Mapping[str, Mapping[str, float]] | None = None,
         cuts: Mapping[str, tuple[str, int]] | None = None,
         probe_size: int = PROBE_SIZE,
     ) -> None:
@@ -123,7 +138,8 @@ class Backbone(nn.Module):
             name: Feature(name, channels, round(probe_size / height))
             for name, (channels, height, _) in shapes.items()
         }
-        self.outline = Outline(features, tuple(features[name] for name in pyramid), dict(placements), gamma)
+        ends = tuple(features[name] for name in pyramid)
+        self.outline = Outline(features, ends, dict(placements), gamma, dict(published or {}))
 
     def forward(
         self, x: Tensor, taps: Taps | None = None, reads: Collection[str] = (), after: str | None = None

@@ -15,6 +15,7 @@ from wsol.config import Component, Model
 from wsol.data.hierarchy import Hierarchy
 from wsol.errors import ConfigError
 from wsol.models.backbone import Backbone, Outline
+from wsol.models.class_ranking import best_classes, rank_weights, weighted_map
 from wsol.models.detached import call_detached
 from wsol.models.heads.head import Head
 from wsol.models.heads.targets import Targets
@@ -44,12 +45,22 @@ class Localizer(nn.Module):
 
     Taps are what follows a stage: drop blocks, which act in training only, and attentions. `maps_for` needs
     neither a gradient nor a second pass.
+
+    rank_weights: (k,) what the maps of an image's k best classes count in its map at test; None where the map
+    is that of the class asked for. See `wsol.models.class_ranking`.
     """
 
     mean: Tensor
     std: Tensor
+    rank_weights: Tensor | None
 
-    def __init__(self, backbone: Backbone, taps: Mapping[str, nn.Module], head: Head) -> None:
+    def __init__(
+        self,
+        backbone: Backbone,
+        taps: Mapping[str, nn.Module],
+        head: Head,
+        rank_weights: Tensor | None = None,
+    ) -> None:
         super().__init__()
         self.backbone = backbone
         self.taps = nn.ModuleDict(taps)
@@ -57,6 +68,8 @@ class Localizer(nn.Module):
         normalisation = self.weights_report.normalisation
         self.register_buffer("mean", torch.tensor(normalisation.mean).reshape(3, 1, 1))
         self.register_buffer("std", torch.tensor(normalisation.std).reshape(3, 1, 1))
+        # It comes from the config, not from training, so it is no part of a checkpoint.
+        self.register_buffer("rank_weights", rank_weights, persistent=False)
 
     @property
     def weights_report(self) -> WeightsReport:
@@ -89,8 +102,16 @@ class Localizer(nn.Module):
         return self.head.loss(output, targets)
 
     def maps_for(self, output: LocalizerOutput, labels: Tensor) -> Tensor:
-        """The maps of given classes: labels (N,) -> (N, h, w), labels (N, K) -> (N, K, h, w)."""
-        return self.head.maps_for(output, labels)
+        """The maps at test for given classes: labels (N,) -> (N, h, w), labels (N, K) -> (N, K, h, w).
+
+        With `rank_weights` it is the same map for all of them.
+        """
+        if self.rank_weights is None:
+            return self.head.maps_for(output, labels)
+        best = best_classes(output.logits, len(self.rank_weights))
+        one = weighted_map(self.head.maps_for(output, best), self.rank_weights)
+        shape = (*labels.shape, *one.shape[1:])
+        return one.reshape(len(labels), *[1] * (labels.ndim - 1), *one.shape[1:]).expand(shape)
 
     def masks(self) -> list[Tensor]:
         """The masks (N, C) of the head's channel attentions in the last forward pass, in the head's order.
@@ -155,7 +176,8 @@ def build_localizer(
         hierarchy=hierarchy,
         make_attention=lambda channels: _create("attention", model.attention, channels=channels),
     )
-    return Localizer(backbone, taps, head)
+    weights = rank_weights(model.head.map_kind, classes, model.head.topk)
+    return Localizer(backbone, taps, head, weights)
 
 
 def _build_taps(model: Model, outline: Outline) -> dict[str, nn.Module]:

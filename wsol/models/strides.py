@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from torch import nn
 
 from wsol.errors import ConfigError
 from wsol.registry import suggest
+
+StridePlan = Literal["paper", "bas"] | Mapping[str, int]
+
+
+def stride_plan(
+    stride: StridePlan, paper: Mapping[str, int], bas: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """The strides by stage that are meant by a plan's name, or by single strides on top of `paper`.
+
+    paper: the plan of the GPCA paper: maps of stride 16 at the end, and the default.
+    bas: the plan of BAS: maps of stride 8 where its generator reads, 16 at the end; as `paper` if None.
+
+    >>> stride_plan({"pool3": 1}, paper={"pool5": 1})
+    {'pool5': 1, 'pool3': 1}
+    """
+    plans = {"paper": paper, "bas": paper if bas is None else bas}
+    if not isinstance(stride, str):
+        return {**paper, **stride}
+    if stride not in plans:
+        raise ConfigError(f"model.backbone.stride: no plan {stride!r}{suggest(stride, plans)}")
+    return dict(plans[stride])
 
 
 def set_strides(

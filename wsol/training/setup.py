@@ -54,9 +54,8 @@ class Progress:
         return cls(state["epoch"], state["step"], EpochSums(**state["sums"]), state["history"])
 
 
-def open_checked(data: Data) -> tuple[DataIndex, DataRecord]:
+def check_images(index: DataIndex, data: Data) -> tuple[DataIndex, DataRecord]:
     """The data set with every image known to be readable, and what the run keeps of it."""
-    index = open_dataset(data)
     usable, skipped = refuse_bad_images(index, data.on_bad_image)
     return usable, DataRecord.of(usable, index.digest(), skipped)
 
@@ -121,8 +120,17 @@ def prepare(
     require_same_config(config, ranks)
     ranks.on_main(lambda: folder.claim(resume))
 
+    # The model: the same weights, and the same draws of the drop blocks, on every rank. It needs the classes
+    # alone, so that what cannot be built is refused before any image is read.
+    found = ranks.on_main(lambda: open_dataset(config.data))
+    random_state.seed_everything(t.seed)
+    localizer = build_localizer(config.model, len(found.classes), found.hierarchy, config.data.image_size)
+    localizer.seed(t.seed)
+    weights = localizer.weights_report.to_dict()
+    train_step = TrainStep(localizer, t, ranks)
+
     # The data: read and checked by the main rank, the same for all.
-    index, data = ranks.on_main(lambda: open_checked(config.data))
+    index, data = ranks.on_main(lambda: check_images(found, config.data))
     for reason in data.skipped:
         log.note(f"left out of training: {reason}")
     samples = index.split("train")
@@ -135,14 +143,7 @@ def prepare(
         seed=t.seed,
         workers=config.data.workers,
     )
-
-    # The model: the same weights, and the same draws of the drop blocks, on every rank.
-    random_state.seed_everything(t.seed)
-    localizer = build_localizer(config.model, len(index.classes), index.hierarchy, config.data.image_size)
-    localizer.seed(t.seed)
     random_state.seed_everything(t.seed + ranks.rank)
-    weights = localizer.weights_report.to_dict()
-    train_step = TrainStep(localizer, t, ranks)
     description = describe(config, len(index.classes))
     validator = Validator(index.split("val"), config, ranks)
 

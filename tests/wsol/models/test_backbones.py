@@ -253,7 +253,12 @@ class TestStrides:
             ),
             ("mobilenet_v2", {"stride": {"block14": 2}}, "block13", 16, 32),
             ("resnet50", {"stride": {"layer4_0": 2, "maxpool": 1}}, "layer3", 8, 16),
-            ("resnet50", {"stride": {"layer3_0": 1}, "pool_before_layer4": True}, "layer3", 8, 16),
+            ("resnet50", {"stride": {"layer3_0": 1, "pool4": 2}}, "layer3", 8, 16),
+            ("vgg16", {"stride": "bas"}, "conv4_3", 8, 16),
+            ("mobilenet_v1", {"stride": "bas"}, "blocks3", 8, 16),
+            ("mobilenet_v2", {"stride": "bas"}, "block13", 8, 16),
+            ("resnet50", {"stride": "bas"}, "layer3", 8, 16),
+            ("resnet50", {"stride": "paper"}, "layer3", 16, 16),
             ("resnet50", {"variant": "keras"}, "layer3", 16, 16),
         ],
     )
@@ -283,7 +288,7 @@ class TestStrides:
 
     def test_names_of_tensors_do_not_depend_on_cuts_or_plans(self) -> None:
         names: dict[str, dict[str, Any]] = {
-            "resnet50": {"pool_before_layer4": True},
+            "resnet50": {"stride": "bas"},
             "vgg16": {"stride": {"pool5": 2}},
         }
         for name, options in names.items():
@@ -292,7 +297,7 @@ class TestStrides:
 
     def test_the_max_pooling_before_layer4(self) -> None:
         torch.manual_seed(0)
-        outputs = run(make("resnet50", stride={"layer3_0": 1}, pool_before_layer4=True))
+        outputs = run(make("resnet50", stride="bas"))
         assert torch.equal(outputs["pool4"], nn.functional.max_pool2d(outputs["layer3"], 2))
 
     def test_keras_strides_in_the_first_convolution(self, tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def test_every_attention_of_gpca_can_be_named() -> None:
         ({"taps": (Tap.of("sf", after="stem"),)}, "unknown tap 'sf'"),
         ({"taps": (Tap.of("se", ratio=0),)}, r"model\.taps\[0\]: se: ratio must be at least 1"),
         ({"drop": Drop.of("adk")}, "unknown drop 'adk'; did you mean 'adl'"),
-        ({"head": Head.of("cam", channels=0)}, r"model\.head: cam: channels must be at least 1"),
+        ({"head": Head.of("cam", channels=-1)}, r"model\.head: cam: channels must be at least 0"),
         ({"image_size": 8}, "8x8 are too small for this backbone: they leave a map of 1x1; use at least 16"),
         ({"backbone": "vgg16", "image_size": 4}, "too small for this backbone, stage"),
         ({"head": Head.of("danet")}, r"model\.head: danet: needs a hierarchy.*levels: \[species\]"),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Literal
 
 from torch import nn
 
 from wsol.models.backbone import Backbone
-from wsol.models.strides import set_strides
+from wsol.models.strides import StridePlan, set_strides, stride_plan
 from wsol.models.timm_network import timm_network, timm_weights
 from wsol.models.weights import Normalisation, Weights
 from wsol.registry import BACKBONES
@@ -17,7 +16,7 @@ from wsol.registry import BACKBONES
 
 @BACKBONES.register("mobilenet_v1", "MobileNet V1 with its last stride removed (Howard et al., 2017)")
 def mobilenet_v1(
-    weights: Weights, variant: Literal["timm", "tf"] = "timm", stride: Mapping[str, int] | None = None
+    weights: Weights, variant: Literal["timm", "tf"] = "timm", stride: StridePlan = "paper"
 ) -> Backbone:
     """Maps of stride 16: the last strided depthwise convolution gets stride 1.
 
@@ -26,10 +25,10 @@ def mobilenet_v1(
     1e-3, and tensors called conv1.{0,1}, blocks.{0..12}.{dw,pw}.{0,1}. Both take pixels from -1 to 1 and
     use ReLU6.
 
-    stride: of stem, blocks1_0, blocks2_0, blocks3_0 and blocks4_0, which has 1 by default. BAS takes
+    stride: of stem, blocks1_0, blocks2_0, blocks3_0 and blocks4_0, which has 1 by default. The plan `bas` is
     {blocks3_0: 1, blocks4_0: 2}: maps of stride 8 after blocks3, the eleventh of the thirteen blocks.
 
-    Our reading: the placement `original`, by analogy with ResNet50's; ADL's authors give none.
+    Our reading: the placements `original` and `spg`, by analogy with ResNet50's; their authors give none.
     """
     if variant == "tf":
         network = timm_network("mobilenetv1_100", pad_type="same", bn_eps=1e-3)
@@ -51,16 +50,20 @@ def mobilenet_v1(
     for i in range(1, 5):
         stages |= {f"blocks{i}_0": blocks[i][0], f"blocks{i}": blocks[i][1:]}
         strided[f"blocks{i}_0"] = [blocks[i][0].conv_dw]
-    set_strides(strided, {"blocks4_0": 1, **(stride or {})}, stages)
+    plan = stride_plan(stride, paper={"blocks4_0": 1}, bas={"blocks3_0": 1, "blocks4_0": 2})
+    set_strides(strided, plan, stages)
     return Backbone(
         stages,
         loaded,
         placements={
             "paper": ("stem", "blocks1_0", "blocks2_0", "blocks3_0", "blocks4_0"),
             "original": ("blocks3_0", "blocks4_0", "blocks4"),
+            "bas": ("blocks3",),
+            "spg": ("blocks3_0", "blocks3"),
         },
         pyramid=("blocks2", "blocks3", "blocks4"),
         gamma=0.95,
+        published={"bas": {"alpha": 0.5, "beta": 1.5}},
     )
 
 

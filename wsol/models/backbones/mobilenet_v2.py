@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torchvision
 from torch import nn
 
 from wsol.models.backbone import Backbone
-from wsol.models.strides import set_strides
+from wsol.models.strides import StridePlan, set_strides, stride_plan
 from wsol.models.weights import IMAGENET, Weights, download
 from wsol.registry import BACKBONES
 
 
 @BACKBONES.register("mobilenet_v2", "MobileNet V2 with its last stride removed (Sandler et al., 2018)")
-def mobilenet_v2(weights: Weights, stride: Mapping[str, int] | None = None) -> Backbone:
+def mobilenet_v2(weights: Weights, stride: StridePlan = "paper") -> Backbone:
     """Maps of stride 16: the last strided depthwise convolution gets stride 1. torchvision's network.
 
-    stride: of stem, block2, block4, block7 and block14, which has 1 by default.
+    stride: of stem, block2, block4, block7 and block14, which has 1 by default. The plan `bas` is
+    {block7: 1, block14: 2}: maps of stride 8 after block13.
 
     Our reading: all of it; neither paper uses this network. Its bottlenecks end without a ReLU.
     """
@@ -40,14 +39,18 @@ def mobilenet_v2(weights: Weights, stride: Mapping[str, int] | None = None) -> B
         "head": layers[15:19],
     }
     strided = {f"block{i}": [layers[i].conv[1][0]] for i in (2, 4, 7, 14)}
-    set_strides({"stem": [layers[0][0]], **strided}, {"block14": 1, **(stride or {})}, stages)
+    plan = stride_plan(stride, paper={"block14": 1}, bas={"block7": 1, "block14": 2})
+    set_strides({"stem": [layers[0][0]], **strided}, plan, stages)
     return Backbone(
         stages,
         loaded,
         placements={
             "paper": ("stem", "block2", "block4", "block7", "block14"),
             "original": ("block7", "block14", "head"),
+            "bas": ("block13",),
+            "spg": ("block7", "block13"),
         },
         pyramid=("block6", "block13", "head"),
         gamma=0.95,
+        published={"bas": {"alpha": 0.5, "beta": 1.5}},
     )

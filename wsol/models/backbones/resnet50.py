@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 import torchvision
 from torch import nn
 
 from wsol.models.backbone import Backbone
-from wsol.models.strides import set_strides
+from wsol.models.strides import StridePlan, set_strides, stride_plan
 from wsol.models.weights import IMAGENET, Weights, download
 from wsol.registry import BACKBONES
 
@@ -18,8 +17,7 @@ from wsol.registry import BACKBONES
 def resnet50(
     weights: Weights,
     variant: Literal["torchvision", "keras"] = "torchvision",
-    stride: Mapping[str, int] | None = None,
-    pool_before_layer4: bool = False,
+    stride: StridePlan = "paper",
 ) -> Backbone:
     """Maps of stride 16: layer4 keeps the resolution of layer3, without dilation.
 
@@ -27,9 +25,9 @@ def resnet50(
         `keras`: in the 1x1 convolution before it, as the original network and weights converted from Keras
         have it. The tensors have the same names and shapes, so a file of the other variant loads and
         gives worse features: say which one it is.
-    stride: of conv1, maxpool, layer2_0, layer3_0 and layer4_0, which has 1 by default.
-    pool_before_layer4: a 2x2 max pooling between layer3 and layer4, the stage `pool4`. With
-        `stride: {layer3_0: 1}` layer3 then has maps of stride 8 and layer4 of 16, as BAS takes them.
+    stride: of conv1, maxpool, layer2_0, layer3_0, pool4 and layer4_0; the last two have 1 by default.
+        `pool4` is a 2x2 max pooling before layer4, left out where it has 1. The plan `bas` is {layer3_0: 1,
+        pool4: 2, layer4_0: 1}: maps of stride 8 after layer3 and of 16 at the end.
     """
     network = torchvision.models.resnet50()
     network.fc = nn.Identity()
@@ -47,7 +45,7 @@ def resnet50(
         "layer2": network.layer2[1:],
         "layer3_0": network.layer3[0],
         "layer3": network.layer3[1:],
-        **({"pool4": nn.MaxPool2d(2)} if pool_before_layer4 else {}),
+        "pool4": nn.MaxPool2d(2),
         "layer4_0": network.layer4[0],
         "layer4": network.layer4[1:],
     }
@@ -55,15 +53,22 @@ def resnet50(
         name: [block.conv1 if variant == "keras" else block.conv2, block.downsample[0]]
         for name, block in layers.items()
     }
-    strided |= {"conv1": [network.conv1], "maxpool": [network.maxpool]}
-    set_strides(strided, {"layer4_0": 1, **(stride or {})}, stages)
+    strided |= {"conv1": [network.conv1], "maxpool": [network.maxpool], "pool4": [stages["pool4"]]}
+    paper = {"pool4": 1, "layer4_0": 1}
+    plan = stride_plan(stride, paper, bas={**paper, "layer3_0": 1, "pool4": 2})
+    set_strides(strided, plan, stages)
+    if plan["pool4"] == 1:
+        del stages["pool4"]
     return Backbone(
         stages,
         loaded,
         placements={
             "paper": ("conv1", "maxpool", "layer2_0", "layer3_0", "layer4_0"),
             "original": ("layer3_0", "layer4_0", "layer4"),
+            "bas": ("layer3",),
+            "spg": ("layer3_0", "layer3"),
         },
         pyramid=("layer2", "layer3", "layer4"),
         gamma=0.9,
+        published={"bas": {"alpha": 0.5, "beta": 1.2}},
     )

@@ -22,7 +22,7 @@ def timm_backbone(name: str, weights: Weights, output_stride: int | None = None)
 
     Our reading: the placement `paper` is after every stage that is smaller than the input, since timm names
     one for each stride; `original` is after the last two; gamma is 0.9; hierarchical heads read the last
-    three stages.
+    three stages, BAS's generator the last but one, SPG's side branches the two before the last.
 
     Raises:
         ConfigError: no such model, no named stages, stages that do not put out maps, or a model whose forward
@@ -41,7 +41,12 @@ def timm_backbone(name: str, weights: Weights, output_stride: int | None = None)
     return Backbone(
         stages,
         loaded,
-        placements={"paper": strided, "original": names[-2:]},
+        placements={
+            "paper": strided,
+            "original": names[-2:],
+            "bas": names[-2:-1],
+            "spg": names[-3:-1],
+        },
         pyramid=names[-3:],
         gamma=0.9,
     )

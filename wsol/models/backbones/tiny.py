@@ -31,7 +31,12 @@ def tiny(weights: Weights) -> Backbone:
     return Backbone(
         dict(network.named_children()),
         loaded,
-        placements={"paper": ("stem", "stage1", "stage2"), "original": ("stage2", "stage3")},
+        placements={
+            "paper": ("stem", "stage1", "stage2"),
+            "original": ("stage2", "stage3"),
+            "bas": ("stage2",),
+            "spg": ("stage1", "stage2"),
+        },
         pyramid=("stage1", "stage2", "stage3"),
         gamma=0.9,
     )

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 
 import torchvision
 from torch import nn
 from torchvision.models.vgg import cfgs, make_layers
 
 from wsol.models.backbone import Backbone
-from wsol.models.strides import set_strides
+from wsol.models.strides import StridePlan, set_strides, stride_plan
 from wsol.models.weights import IMAGENET, Weights, download
 from wsol.registry import BACKBONES
 
@@ -18,10 +17,11 @@ CUTS = {"conv1_2": ("pool1", 4), "conv2_2": ("pool2", 4), "conv3_3": ("pool3", 6
 
 
 @BACKBONES.register("vgg16", "VGG16 without its last pooling (Simonyan and Zisserman, 2015)")
-def vgg16(weights: Weights, stride: Mapping[str, int] | None = None) -> Backbone:
+def vgg16(weights: Weights, stride: StridePlan = "paper") -> Backbone:
     """Maps of stride 16: five groups of convolutions with a pooling after each but the last.
 
-    stride: of the poolings, e.g. {pool4: 1}. `pool5` has 1 by default, which means that it is left out.
+    stride: of the poolings, e.g. {pool4: 1}. `pool5` has 1 by default, which means that it is left out. The
+    plan `bas` is the same: conv4_3 has maps of stride 8 already.
 
     `conv4_3` is the point before `pool4`; so with the others.
     """
@@ -43,7 +43,7 @@ def vgg16(weights: Weights, stride: Mapping[str, int] | None = None) -> Backbone
         "conv5_3": layers[24:30],
         "pool5": layers[30:31],
     }
-    plan = {"pool5": 1, **(stride or {})}
+    plan = stride_plan(stride, paper={"pool5": 1})
     set_strides({name: [stages[name][-1]] for name in stages if name.startswith("pool")}, plan, stages)
     if plan["pool5"] == 1:
         del stages["pool5"]
@@ -53,8 +53,11 @@ def vgg16(weights: Weights, stride: Mapping[str, int] | None = None) -> Backbone
         placements={
             "paper": ("pool1", "pool2", "pool3", "pool4"),
             "original": ("pool3", "pool4", "conv5_3"),
+            "bas": ("conv4_3",),
+            "spg": ("conv4_3", "conv5_3"),
         },
         pyramid=("pool3", "pool4", list(stages)[-1]),
         gamma=0.8,
+        published={"bas": {"alpha": 0.0, "beta": 0.7}},
         cuts=CUTS,
     )

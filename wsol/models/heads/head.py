@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 
 from torch import Tensor, nn
 
+from wsol.config import MapKind
 from wsol.models.heads.targets import Targets
 from wsol.records import LocalizerOutput
 
@@ -42,6 +43,9 @@ class Head(nn.Module, ABC):
     #: Whether `forward` looks at the labels in training. Transforms that mix labels are then refused.
     needs_labels: ClassVar[bool] = False
 
+    #: What the map at test is made of unless the config says it; see `wsol.models.class_ranking`.
+    usual_maps: ClassVar[MapKind] = "class"
+
     #: How far the training is, in epochs (2.5: in the middle of the third), for losses that begin late.
     #: Training sets it before every step; it is infinite elsewhere.
     epoch: float = math.inf
@@ -61,4 +65,7 @@ class Head(nn.Module, ABC):
 
     @abstractmethod
     def maps_for(self, output: LocalizerOutput, labels: Tensor) -> Tensor:
-        """The maps at test of given classes: labels (N,) -> (N, h, w), labels (N, K) -> (N, K, h, w)."""
+        """The maps of given classes at test, each for itself.
+
+        labels (N,) -> (N, h, w); labels (N, K) -> (N, K, h, w).
+        """

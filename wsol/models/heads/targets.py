@@ -28,6 +28,17 @@ def cross_entropy(logits: Tensor, targets: Targets) -> Tensor:
     return weighted(lambda labels: F.cross_entropy(logits, labels), targets)
 
 
+def one_label(targets: Targets) -> Tensor:
+    """The labels (N,), for losses that a mixture of labels makes no sense for.
+
+    Raises:
+        ValueError: the targets are weighted pairs.
+    """
+    if isinstance(targets, Tensor):
+        return targets
+    raise ValueError("this loss needs one label for each image, and got a mixture of labels")
+
+
 def relabel(targets: Targets, table: Tensor) -> Targets:
     """The targets with table[label] in place of each label, e.g. the family of each species."""
     if isinstance(targets, Tensor):
