@@ -24,5 +24,5 @@ def group_over_seeds(runs: Sequence[Run]) -> list[list[Run]]:
     for members in groups.values():
         if len({run.config.train.seed for run in members}) != len(members):
             twice = ", ".join(str(run.path) for run in members)
-            raise ConfigError(f"these runs have the same config and the same seed; leave one out: {twice}")
+            raise ConfigError(f"two of these runs have the same config and the same seed: {twice}")
     return list(groups.values())
