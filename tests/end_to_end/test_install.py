@@ -42,8 +42,8 @@ def test_an_installed_copy_works_elsewhere(repository: Path, tmp_path: Path) -> 
     assert "wsoleval-v2" in wsol("list", "protocols")
     assert "GPCA paper" in wsol("compare", "--published"), "the tables of published results"
     (tmp_path / "c.yaml").write_text(
-        "data: {name: synthetic, root: birds, species: 2, train: 4, test: 2, size: 64, image_size: 64, resize: 64,"
-        " workers: 0}\n"
+        "data: {name: synthetic, root: birds, species: 2, train: 4, test: 2, size: 64, image_size: 64,"
+        " resize: 64, workers: 0}\n"
         "model: {backbone: tiny, weights: none, head: {name: danet, channels: 4, levels: [species]}}\n"
         "train: {epochs: 1, batch_size: 4, device: cpu}\n"
     )
