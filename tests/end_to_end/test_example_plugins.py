@@ -87,10 +87,3 @@ def test_all_of_them_train_evaluate_and_report(repository: Path, flat: Path, tmp
     page = (run / "report.html").read_text()
     assert "mean IoU" in page
     assert "tight: cut at half" in page
-    resumed = run_wsol(
-        repository,
-        tmp_path,
-        *("train", config, "--set", f"data.root={flat}", "--set", "train.epochs=3"),
-        *("--run-dir", run, "--resume"),
-    )
-    assert "continuing after 2 epochs" in resumed

@@ -55,6 +55,7 @@ def test_ranks_with_different_configs_are_refused_before_the_first_step(birds: P
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_the_death_of_one_rank_is_survived_by_a_restart(birds: Path, tmp_path: Path) -> None:
     config = tiny_config(
         birds,

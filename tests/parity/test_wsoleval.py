@@ -133,7 +133,7 @@ def truths_for(rng: np.random.Generator, size: tuple[int, int]) -> list[tuple[fl
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("num_thresholds", [100, 1000])
+@pytest.mark.parametrize("num_thresholds", [100, pytest.param(1000, marks=pytest.mark.long)])
 def test_every_overlap_is_equal(num_thresholds: int) -> None:
     rng = np.random.default_rng(num_thresholds)
     thresholds = np.arange(0, 1, 1 / num_thresholds)
@@ -195,7 +195,7 @@ class Maps:
         return False
 
 
-@pytest.mark.parametrize("step", [0.01, 0.001])
+@pytest.mark.parametrize("step", [0.01, pytest.param(0.001, marks=pytest.mark.long)])
 def test_the_figures_of_a_data_set_are_equal(step: float) -> None:
     """MaxBoxAcc and MaxBoxAccV2: the best threshold of the data set's accuracy, for V2 each IoU's own."""
     rng = np.random.default_rng(3)

@@ -17,7 +17,7 @@ def test_model_builds_a_row_of_the_paper_without_the_data_set(
     Path("c.yaml").write_text("model: {backbone: tiny, weights: none, head: {name: danet, channels: 8}}\n")
     assert main(["model", "c.yaml"]) == 0
     said = capsys.readouterr()
-    assert "data/CUB_200_2011: no data set here; taken are the 200 classes of CUB-200-2011" in said.err
+    assert "data/CUB_200_2011: no data set here; the 200 classes of CUB-200-2011 are used" in said.err
     assert "200 x" in said.out
 
 

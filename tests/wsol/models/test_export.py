@@ -84,7 +84,7 @@ def test_gpca_is_refused_for_onnx_with_the_reason_and_the_way_out(tmp_path: Path
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_danet_is_written_where_onnx_has_its_operators(tmp_path: Path) -> None:
     runtime: Any = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     pytest.importorskip("onnxscript", reason="onnxscript is not installed")

@@ -397,7 +397,7 @@ class Erasing(CAM):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_head_that_erases_and_looks_again(
     images: torch.Tensor, monkeypatch: pytest.MonkeyPatch, compiled: bool
 ) -> None:

@@ -72,10 +72,12 @@ def nearest_mean_accuracy(backbone: Backbone, birds: Callable[[str, int], Tensor
 @pytest.mark.parametrize(
     ("name", "file", "options"),
     [
-        ("vgg16", "vgg16_features_imagenet_fp16.pth", {}),
+        pytest.param("vgg16", "vgg16_features_imagenet_fp16.pth", {}, marks=pytest.mark.long),
         ("mobilenet_v2", "mobilenet_v2_imagenet.pth", {}),
         ("mobilenet_v1", V1, {"variant": "tf"}),
-        ("resnet50", "resnet50_imagenet_fp16.safetensors", {"variant": "keras"}),
+        pytest.param(
+            *("resnet50", "resnet50_imagenet_fp16.safetensors", {"variant": "keras"}), marks=pytest.mark.long
+        ),
     ],
 )
 def test_features_tell_species_apart(
@@ -93,6 +95,7 @@ def test_features_tell_species_apart(
     assert nearest_mean_accuracy(trained, birds) > nearest_mean_accuracy(random, birds) + 0.2
 
 
+@pytest.mark.long
 def test_resnet50_of_keras_strides_where_the_file_was_trained(
     shared: Path, birds: Callable[[str, int], Tensor]
 ) -> None:

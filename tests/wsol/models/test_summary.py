@@ -84,7 +84,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "head.class_maps.2" in text
     assert "400 x 8 x 8" in text  # a hundred species, four maps each
     assert "weights: none" in text
-    with pytest.warns(WsolNote, match="no data set here; taken are the 200 classes of CUB-200-2011"):
+    with pytest.warns(WsolNote, match="no data set here; the 200 classes of CUB-200-2011 are used"):
         run(path)
     assert "800 x 8 x 8" in capsys.readouterr().out
     with pytest.raises(WsolError, match="danet: needs a hierarchy"):
