@@ -23,6 +23,7 @@ from wsol.training.validation import Validator
 pytestmark = [pytest.mark.slow]
 
 
+@pytest.mark.long
 def test_two_ranks_do_what_one_does(birds: Path) -> None:
     """The same steps, the same buffers in validation, one config for all: `tests/helpers/two_ranks.py`."""
     process = torchrun("-m", "tests.helpers.two_ranks", birds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -96,7 +97,8 @@ def test_two_ranks_write_what_one_writes(localizer: Localizer, index: DataIndex,
 
     def work(team: InThreads) -> None:
         try:
-            run_predict(localizer, index, tmp_path / "two", team)
+            # Each with a localizer of its own, as ranks have: an attention keeps its last mask.
+            run_predict(copy.deepcopy(localizer), index, tmp_path / "two", team)
         except BaseException as error:
             errors.append(error)
             barrier.abort()
