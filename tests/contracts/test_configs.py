@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from _pytest.mark import ParameterSet
 
 from wsol.config import Config
 from wsol.config_file import load_config
@@ -67,7 +68,20 @@ def test_a_row_is_what_its_name_says(path: Path) -> None:
     assert momentum == 0.9
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(CONFIGS).with_suffix("")))
+def rows() -> list[ParameterSet]:
+    """Every config; of the large networks a plain run of the tests takes the rows without attention alone."""
+    large = [p for p in FILES if p.stem.startswith(("vgg16", "resnet50")) and p.stem.count("_") > 1]
+    return [
+        pytest.param(
+            path,
+            marks=[pytest.mark.long] if path in large else [],
+            id=str(path.relative_to(CONFIGS).with_suffix("")),
+        )
+        for path in FILES
+    ]
+
+
+@pytest.mark.parametrize("path", rows())
 def test_a_config_takes_a_step(path: Path) -> None:
     config = small(load_config(path))
     hierarchy = cub_hierarchy("danet").subset(CLASSES)

@@ -57,18 +57,10 @@ def test_half_precision_resumes_with_its_scale(birds: Path, tmp_path: Path) -> N
     assert_same_runs(tmp_path / "whole", tmp_path / "parts")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("method", "workers"),
-    [
-        ("adl", 2),
-        pytest.param("adl", 0, marks=pytest.mark.long),
-        pytest.param("dgdm", 2, marks=pytest.mark.long),
-        pytest.param("danet", 2, marks=pytest.mark.long),
-        pytest.param("bas", 2, marks=pytest.mark.long),
-        pytest.param("acol", 0, marks=pytest.mark.long),
-        pytest.param("spg", 0, marks=pytest.mark.long),
-    ],
+    [("adl", 2), ("adl", 0), ("dgdm", 2), ("danet", 2), ("bas", 2), ("acol", 0), ("spg", 0)],
 )
 def test_the_whole_command_killed_with_sigkill(
     birds: Path, tmp_path: Path, method: str, workers: int, wsol: Callable[..., subprocess.Popen[str]]

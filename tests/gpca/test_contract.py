@@ -111,7 +111,7 @@ def test_gradients_reach_the_input_and_every_parameter(attention: ChannelAttenti
         assert parameter.grad.any() or name == "log_sigma2", name  # its gradient is 0 while mu is 0
 
 
-@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("strict", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_export_in_eval(attention: ChannelAttention, strict: bool) -> None:
     attention.eval()
     batch = torch.export.Dim("batch", min=1, max=64)
@@ -122,6 +122,7 @@ def test_export_in_eval(attention: ChannelAttention, strict: bool) -> None:
         torch.testing.assert_close(exported.module()(x), attention(x), rtol=0, atol=1e-6)
 
 
+@pytest.mark.long
 def test_an_exported_program_survives_a_file(attention: ChannelAttention) -> None:
     attention.eval()
     file = io.BytesIO()
@@ -130,6 +131,7 @@ def test_an_exported_program_survives_a_file(attention: ChannelAttention) -> Non
     torch.testing.assert_close(torch.export.load(file).module()(maps()), attention(maps()), rtol=0, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 def test_compile_gives_the_same_values_gradients_and_mask(attention: ChannelAttention) -> None:
     attention.eval()
