@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from wsol.errors import DataError
-from wsol.registry import suggest
 from wsol.scoring.metrics import KINDS, Kind
 from wsol.scoring.tables import error_rows, summary_rows, threshold_rows
 from wsol.text_table import html_table, text_table
@@ -198,15 +197,6 @@ class Evaluation(Mapping[str, Scores]):
 
     def __len__(self) -> int:
         return len(self.scores)
-
-    def under(self, protocol: str) -> Scores:
-        """The scores of one protocol; DataError, with what to do, where it was not asked for."""
-        if protocol not in self.scores:
-            raise DataError(
-                f"{self.origin}: not measured by protocol {protocol!r}{suggest(protocol, self.scores)}; "
-                f"run `wsol evaluate {self.origin} --protocol {protocol}`"
-            )
-        return self.scores[protocol]
 
     def to_json(self) -> dict[str, Any]:
         return {
