@@ -269,7 +269,13 @@ def test_a_threshold_of_another_checkpoint_is_not_used_in_silence(
     assert "threshold 0.2)" in said.out
 
 
-@pytest.mark.parametrize("name", ["birds #3", "123", "a: b"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("birds #3", "123", "a: b"),
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("[x]", "null", "'quoted")),
+    ],
+)
 def test_a_path_is_a_path(run: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`--data` is never read as YAML."""
     root = Path((run / "config.yaml").read_text().partition("root: ")[2].splitlines()[0])
