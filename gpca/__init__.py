@@ -9,6 +9,7 @@ attention.mask                          # (N, 200), detached
 from gpca.base import Attention, ChannelAttention, SpatialAttention
 from gpca.controls import Constant, Identity
 from gpca.gpca import GPCA, Posterior
+from gpca.readings import READINGS, Reading
 from gpca.registry import (
     attention_class,
     attention_options,
@@ -20,6 +21,7 @@ from gpca.squeeze import SE, SRP
 
 __all__ = [
     "GPCA",
+    "READINGS",
     "SE",
     "SRP",
     "Attention",
@@ -27,6 +29,7 @@ __all__ = [
     "Constant",
     "Identity",
     "Posterior",
+    "Reading",
     "SpatialAttention",
     "attention_class",
     "attention_options",

@@ -41,8 +41,8 @@ def load_config(
     """The config in a YAML file, checked whole before anything else runs.
 
     overrides: texts `a.b=c` as `--set` takes them, c read as YAML. set: values by their dotted key, taken as
-    they are: `{"data.root": "birds #3"}`. Both go on top of the file, `set` last. of_run: whether it is the config
-    that a run folder keeps, in which a missing option means what it meant when the run was trained.
+    they are: `{"data.root": "birds #3"}`. Both go on top of the file, `set` last. of_run: whether
+    it is the config that a run folder keeps: a missing option means what it meant when the run was trained.
     """
     located = _read_extended(Path(path), ())
     if of_run:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from gpca import ChannelAttention, attention_class, available_attentions, build_attention
+from gpca import READINGS, ChannelAttention, attention_class, available_attentions, build_attention
 
 CASES: list[tuple[str, dict[str, Any]]] = [
     ("identity", {}),
@@ -21,6 +21,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("gpca", {"variant": "local"}),
     ("gpca", {"variant": "mha"}),
     ("gpca", {"reduction": "sum", "normalize": True}),
+    *(("gpca", {"reading": reading}) for reading in READINGS if reading != "literal"),
+    ("gpca", {"variant": "fixed", "theta": "auto", "center": True}),
 ]
 CHANNELS = 20
 
@@ -51,7 +53,8 @@ def test_takes_the_keywords_of_torch_layers(name: str, options: dict[str, Any]) 
         build_attention(name, CHANNELS, device="meta", dtype=torch.float64, **options),
     ):
         tensors = [*built.parameters(), *built.buffers()]
-        assert all(t.device.type == "meta" and t.dtype == torch.float64 for t in tensors)
+        assert all(t.device.type == "meta" for t in tensors)
+        assert all(t.dtype == torch.float64 for t in tensors if t.is_floating_point())
 
 
 @pytest.mark.parametrize("training", [True, False], ids=["train", "eval"])
@@ -179,7 +182,7 @@ def test_deepcopy_is_independent(attention: ChannelAttention) -> None:
 
 def test_no_weight_decay_names_parameters_that_some_variant_has(attention: ChannelAttention) -> None:
     assert isinstance(attention.no_weight_decay, tuple)
-    assert set(attention.no_weight_decay) <= {"raw_theta"}
+    assert set(attention.no_weight_decay) <= {"raw_theta", "raw_gain"}
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool, torch.complex64])

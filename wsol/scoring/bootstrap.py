@@ -10,7 +10,9 @@ LEVEL = 0.95
 _BLOCK = 100  # draws at a time, which bounds the memory
 
 
-def intervals(hits: NDArray[np.bool_] | NDArray[np.float64], seed: int = 0, draws: int = DRAWS) -> NDArray[np.float64]:
+def intervals(
+    hits: NDArray[np.bool_] | NDArray[np.float64], seed: int = 0, draws: int = DRAWS
+) -> NDArray[np.float64]:
     """(2, K): the ends of the 95 % interval of the mean of each column of hits (N, K).
 
     Images are drawn with replacement, the same ones for all columns. How often each is drawn is multinomial,
