@@ -1,4 +1,4 @@
-"""GPCA's readings: what each computes against the C separate solves, gradients, and theta that is measured."""
+"""GPCA's readings: each against the C separate solves, its gradients, and theta that is measured."""
 
 import copy
 import io

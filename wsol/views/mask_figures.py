@@ -7,7 +7,7 @@ import io
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,7 +137,7 @@ def _name_channels(axes: Axes, channels: range, names: list[str]) -> None:
 
 
 def _draw_histogram(found: MaskDistribution, shown: list[str], title: str) -> Figure:
-    """A small panel for each class, one below the other: outlines of several classes in one hide each other."""
+    """A small panel for each class: in one panel, the outlines would hide each other."""
     figure = new_figure(COLUMN, 0.6 * len(shown) + 0.7, title)
     panels = figure.subplots(len(shown), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     for place, (axes, name, counts) in enumerate(zip(panels, shown, found.counts, strict=True)):
@@ -153,25 +153,17 @@ def _draw_histogram(found: MaskDistribution, shown: list[str], title: str) -> Fi
 
 
 def _draw_boxes(found: MaskDistribution, names: list[str], title: str) -> Figure:
-    keys = ("whislo", "q1", "med", "q3", "whishi")
-    stats: list[dict[str, Any]] = [
-        {"label": _short(names[channel]), "fliers": [], **dict(zip(keys, column, strict=True))}
-        for channel, column in zip(found.channels.tolist(), found.quantiles.T.tolist(), strict=True)
-    ]
-    figure = new_figure(COLUMN, 0.22 * len(stats) + 0.9, title)
+    """Boxes from the lower to the upper quartile, lines from the smallest to the largest value."""
+    least, lower, median, upper, most = found.quantiles
+    places = np.arange(len(found.channels))
+    figure = new_figure(COLUMN, 0.22 * len(places) + 0.9, title)
     axes = figure.subplots()
-    box, middle = {"color": COLOURS[0]}, {"color": COLOURS[1], "linewidth": 1.4}
-    axes.bxp(
-        stats,
-        orientation="horizontal",
-        showfliers=False,
-        boxprops=box,
-        whiskerprops=box,
-        capprops=box,
-        medianprops=middle,
-    )
+    axes.hlines(places, least, most, color=COLOURS[0], linewidth=0.9)
+    axes.barh(places, upper - lower, left=lower, height=0.5, color="white", edgecolor=COLOURS[0], zorder=3)
+    axes.vlines(median, places - 0.25, places + 0.25, color=COLOURS[1], linewidth=1.6, zorder=4)
+    axes.set_yticks(places, [_short(names[channel]) for channel in found.channels.tolist()])
     axes.invert_yaxis()
-    axes.set_xlabel("mask over all test images, from smallest to largest")
+    axes.set_xlabel("mask over all test images")
     axes.locator_params(axis="x", nbins=5)
     return figure
 
