@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import ClassVar, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
@@ -12,13 +12,13 @@ from gpca.base import ChannelAttention
 from gpca.beta import expected_sigmoid
 from gpca.neighbours import Groups, Neighbours, Windows
 from gpca.readings import (
-    READINGS,
     SMALL,
     Normalize,
-    Reading,
     ReadingName,
     Reduction,
     Theta,
+    check_choice,
+    choose_options,
     median_distance,
     scale_channels,
 )
@@ -92,8 +92,8 @@ class GPCA(ChannelAttention):
         normalize: what the kernel sees of x. "none": x itself; "unit": each channel divided by its own L2
             norm, where a dead channel stays 0; "size": x / sqrt(HW). True and False are former names of
             "size" and "none".
-        theta: (t0, t1, t2, t3): where learning starts, or for "fixed" the values, (1, 64, 0, 1) unless
-            given. "auto": t1 = 1 / the median squared distance between channels, measured on the first batch
+        theta: (t0, t1, t2, t3): where learning starts, or for "fixed" the values, (1, 64, 0, 1) unless they
+            are given or the reading has its own. "auto": t1 = 1 / the median squared distance between channels, measured on the first batch
             in training mode (`gpca.readings.median_distance`), and t2 = 1e-4. The buffer `theta_waits` is 1
             until then, so that a state_dict says whether t1 was measured. A batch whose channels are all
             equal is passed over, and the next one is measured.
@@ -129,14 +129,14 @@ class GPCA(ChannelAttention):
         theta: Theta | None = None,
         group_size: int | None = None,
         window: int | None = None,
-        reading: ReadingName = "literal",
+        reading: ReadingName = "literal",  # the one place of the default; runs record which they used
         gain: bool | None = None,
         center: bool | None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__(channels, device, dtype)
-        _check_choice("variant", variant, get_args(Variant))
+        check_choice("variant", variant, get_args(Variant))
         if not (delta > 0 and math.isfinite(delta)):
             raise ValueError(f"delta must be positive and finite, got {delta}")
         _check_belongs("group_size", group_size, variant, ("mha",))
@@ -149,7 +149,13 @@ class GPCA(ChannelAttention):
         self.variant = variant
         self.delta = float(delta)
         self.reading = reading
-        chosen = _choose(variant, reading, normalize, theta, reduction, gain, center)
+        for name, value in (("theta", theta), ("gain", gain or None), ("center", center or None)):
+            _check_belongs(name, value, variant, KERNEL_VARIANTS)
+        if not isinstance(normalize, bool):  # a former name, which no-prior took and ignored
+            _check_belongs("normalize", normalize, variant, KERNEL_VARIANTS)
+        chosen = choose_options(
+            reading, normalize=normalize, theta=theta, reduction=reduction, gain=gain, center=center
+        )
         self.normalize, self.reduction, self.center = chosen.normalize, chosen.reduction, chosen.center
         neighbours: dict[str, Callable[[], Neighbours]] = {
             "full": lambda: Groups(channels, channels),
@@ -203,7 +209,7 @@ class GPCA(ChannelAttention):
         return values if self.gain is None else {**values, "gain": self.gain.item()}
 
     def posterior(self, x: Tensor, weights: bool = False) -> Posterior:
-        """A and B (N, C), in float64, for the maps x (N, C, H, W); A with the gain, and centered, if it is.
+        """A and B (N, C), in float64, for the maps x (N, C, H, W); A with the options `gain` and `center`.
 
         With `weights` also a (N, C, C), detached: a[n, c, i] is what channel i contributes to c.
 
@@ -256,50 +262,10 @@ class GPCA(ChannelAttention):
         )
 
 
-def _choose(
-    variant: Variant,
-    reading: ReadingName,
-    normalize: Normalize | bool | None,
-    theta: Theta | None,
-    reduction: Reduction | None,
-    gain: bool | None,
-    center: bool | None,
-) -> Reading:
-    """The options of a reading, with those that are given by themselves on top."""
-    _check_choice("reading", reading, get_args(ReadingName))
-    _check_belongs("theta", theta, variant, KERNEL_VARIANTS)
-    _check_belongs("gain", gain or None, variant, KERNEL_VARIANTS)
-    _check_belongs("center", center or None, variant, KERNEL_VARIANTS)
-    if isinstance(normalize, bool):  # as it was before there were several ways
-        normalize = "size" if normalize else "none"
-    else:
-        _check_belongs("normalize", normalize, variant, KERNEL_VARIANTS)
-    given: dict[str, Any] = {
-        "normalize": normalize,
-        "theta": theta,
-        "reduction": reduction,
-        "gain": gain,
-        "center": center,
-    }
-    chosen = READINGS[reading]._replace(**{key: value for key, value in given.items() if value is not None})
-    _check_choice("normalize", chosen.normalize, get_args(Normalize))
-    _check_choice("reduction", chosen.reduction, get_args(Reduction))
-    if chosen.gain and chosen.reduction == "sum":
-        raise ValueError(
-            "gain is a factor of the mean that starts as the sum: reduction must be mean, not sum"
-        )
-    return chosen
-
-
 def _autocast_off(device_type: str) -> AbstractContextManager[object]:
     if torch.amp.is_autocast_available(device_type):
         return torch.autocast(device_type, enabled=False)
     return nullcontext()
-
-
-def _check_choice(argument: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{argument} must be one of {', '.join(choices)}, got {value!r}")
 
 
 def _check_belongs(argument: str, value: object, variant: Variant, variants: tuple[Variant, ...]) -> None:

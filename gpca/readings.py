@@ -7,7 +7,7 @@ of about one. So the other readings bring channels, or distances, to that scale.
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -52,6 +52,32 @@ READINGS: dict[ReadingName, Reading] = {
     # Maps as they are; theta1 is measured on the first training batch.
     "auto": Reading(theta="auto"),
 }
+
+
+def choose_options(reading: ReadingName, **given: Any) -> Reading:
+    """The options of a reading, with those of `given` on top that are not None.
+
+    normalize True and False are former names of "size" and "none".
+
+    Raises:
+        ValueError: an unknown name; `gain` beside `reduction="sum"`.
+    """
+    check_choice("reading", reading, get_args(ReadingName))
+    if isinstance(given["normalize"], bool):
+        given["normalize"] = "size" if given["normalize"] else "none"
+    chosen = READINGS[reading]._replace(**{key: value for key, value in given.items() if value is not None})
+    check_choice("normalize", chosen.normalize, get_args(Normalize))
+    check_choice("reduction", chosen.reduction, get_args(Reduction))
+    if chosen.gain and chosen.reduction == "sum":
+        raise ValueError(
+            "gain is a factor of the mean that starts as the sum: reduction must be mean, not sum"
+        )
+    return chosen
+
+
+def check_choice(argument: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{argument} must be one of {', '.join(choices)}, got {value!r}")
 
 
 def scale_channels(x: Tensor, normalize: Normalize) -> Tensor:

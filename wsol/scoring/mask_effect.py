@@ -25,7 +25,7 @@ from scipy.stats import rankdata
 from wsol.localization.predictions import Flag, Predictions
 from wsol.scoring.bootstrap import intervals
 
-Kind = Literal["constant", "fixed", "blind", "helpful", "harmful"]
+EffectKind = Literal["constant", "fixed", "blind", "helpful", "harmful"]
 
 ALIKE = 0.02  # a deviation below this share of the mean mask counts as none
 _BLOCK = 4096
@@ -57,7 +57,7 @@ class MaskEffect:
     lost: float
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> EffectKind:
         """What the attention is, in one word.
 
         constant: one weight for all channels; fixed: the same weights for every image; blind: weights that do
@@ -78,7 +78,7 @@ class MaskEffect:
         low, high = self.auc_interval
         auc = f"AUC {self.auc:.3f} [{low:.3f}, {high:.3f}]"
         follows = _FOLLOWS.format(channels=self.std_channels, images=self.std_images)
-        sentences: dict[Kind, str] = {
+        sentences: dict[EffectKind, str] = {
             "constant": (
                 f"the mask is almost the same for every channel (std {self.std_channels:.2g}, "
                 f"mean {self.mean:.3f}): this attention acts as a constant"

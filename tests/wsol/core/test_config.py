@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import inspect
+import re
 from pathlib import Path
 
 import pytest
 
 import gpca
-
 from wsol.config import Config, Drop
 from wsol.config_file import config_from_dict, config_to_dict, dump_config, load_config
 from wsol.errors import ConfigError
