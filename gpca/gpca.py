@@ -93,10 +93,10 @@ class GPCA(ChannelAttention):
             norm, where a dead channel stays 0; "size": x / sqrt(HW). True and False are former names of
             "size" and "none".
         theta: (t0, t1, t2, t3): where learning starts, or for "fixed" the values, (1, 64, 0, 1) unless they
-            are given or the reading has its own. "auto": t1 = 1 / the median squared distance between channels, measured on the first batch
-            in training mode (`gpca.readings.median_distance`), and t2 = 1e-4. The buffer `theta_waits` is 1
-            until then, so that a state_dict says whether t1 was measured. A batch whose channels are all
-            equal is passed over, and the next one is measured.
+            are given or the reading has its own. "auto": t2 = 1e-4, and t1 = 1 / the median squared distance
+            between channels, measured on the first batch in training mode (`gpca.readings.median_distance`).
+            The buffer `theta_waits` is 1 until then, so that a state_dict says whether t1 was measured. A
+            batch whose channels are all equal is passed over, and the next one is measured.
         group_size: channels in a group of "mha", 16 unless given.
         window: odd number of channels in a window of "local", by ECA's rule unless given.
         reading: one of the above.
