@@ -52,8 +52,7 @@ def reference_mask(
         x = np.divide(x, norms, out=np.zeros_like(x), where=norms > 0)
     mean = chosen.reduction == "mean"
     found = solve(x, theta=theta, mean=mean, neighbours=neighbours_of(options, len(x)))
-    gain = {"full": len(x) - 1, "fixed": len(x) - 1, "local": 4, "mha": 3}[options["variant"]]
-    A = found.A * (gain if chosen.gain else 1)
+    A = found.A * (1 if module.gain is None else module.gain.item())
     A = A - A.mean() if chosen.center else A
     return 1 / (1 + np.exp(-A / np.sqrt(1 + np.pi / 8 * found.B)))
 
@@ -118,6 +117,11 @@ def test_the_scale_of_a_channel_does_not_matter_to_unit(maps: Callable[..., Tens
     factors = torch.rand(2, 12, 1, 1, dtype=torch.float64) + 0.1
     module = GPCA(12, reading="unit").double()
     torch.testing.assert_close(mask_of(module, x * factors), mask_of(module, x), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(("options", "others"), zip(VARIANTS, (11, 11, 4, 3), strict=True))
+def test_the_gain_starts_at_the_number_of_others(options: dict[str, Any], others: int) -> None:
+    assert GPCA(12, **options, gain=True).scalars()["gain"] == pytest.approx(others, rel=1e-6)
 
 
 def test_the_gain_starts_as_the_sum(maps: Callable[..., Tensor]) -> None:
