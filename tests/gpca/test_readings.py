@@ -119,7 +119,7 @@ def test_the_scale_of_a_channel_does_not_matter_to_unit(maps: Callable[..., Tens
     torch.testing.assert_close(mask_of(module, x * factors), mask_of(module, x), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize(("options", "others"), zip(VARIANTS, (11, 11, 4, 3), strict=True))
+@pytest.mark.parametrize(("options", "others"), list(zip(VARIANTS, (11, 11, 4, 3), strict=True)))
 def test_the_gain_starts_at_the_number_of_others(options: dict[str, Any], others: int) -> None:
     assert GPCA(12, **options, gain=True).scalars()["gain"] == pytest.approx(others, rel=1e-6)
 

@@ -116,7 +116,7 @@ def test_images_that_do_not_count(made: Made) -> None:
     made.masks[1, 2] = np.nan
     assert measured(made).num_images == NUM - 2
     assert measure_masks(cast(Predictions, Made(None, made.scores, made.labels))) is None
-    made.flags[:] |= Flag.UNREADABLE
+    made.flags[:] |= np.uint8(Flag.UNREADABLE)
     assert measure_masks(cast(Predictions, made)) is None
 
 
