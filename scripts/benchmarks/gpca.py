@@ -85,7 +85,9 @@ def run() -> list[Ratio]:
     readings = {name: GPCA(CHANNELS, reading=name) for name in READINGS}
     for reading in readings.values():
         reading(x)  # measures theta, where a reading asks for that
-    passes = {name: training_pass(reading.compute_mask, x) for name, reading in readings.items()}
+    passes: dict[str, Callable[[], None]] = {
+        name: training_pass(reading.compute_mask, x) for name, reading in readings.items()
+    }
     gpca_pass = passes["literal"]
 
     def resnet_step() -> None:

@@ -127,8 +127,8 @@ def test_the_gain_starts_at_the_number_of_others(options: dict[str, Any], others
 def test_the_gain_starts_as_the_sum(maps: Callable[..., Tensor]) -> None:
     x = maps("smooth", channels=12)
     for options in ({"variant": "full"}, {"variant": "mha", "group_size": 4}):
-        gained = mask_of(GPCA(12, **options, reading="unit-gain").double(), x)  # type: ignore[arg-type]
-        summed = mask_of(GPCA(12, **options, reading="unit-sum").double(), x)  # type: ignore[arg-type]
+        gained = mask_of(GPCA(12, **options, reading="unit-gain").double(), x)
+        summed = mask_of(GPCA(12, **options, reading="unit-sum").double(), x)
         torch.testing.assert_close(gained, summed, rtol=0, atol=1e-6)
 
 

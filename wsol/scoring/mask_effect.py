@@ -81,11 +81,11 @@ class MaskEffect:
         sentences: dict[EffectKind, str] = {
             "constant": (
                 f"the mask is almost the same for every channel (std {self.std_channels:.2g}, "
-                f"mean {self.mean:.3f}): this attention acts as a constant"
+                f"mean {self.mean:.3f}; {auc}): this attention acts as a constant"
             ),
             "fixed": (
                 f"the mask is almost the same for every image (std {self.std_images:.2g}; between channels "
-                f"{self.std_channels:.2g}): this attention acts as fixed weights of the classes"
+                f"{self.std_channels:.2g}; {auc}): this attention acts as fixed weights of the classes"
             ),
             "blind": (
                 f"{follows}, but the true class has no larger weight than the others ({auc}, chance 0.5): "

@@ -27,7 +27,7 @@ DASHES = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (5, 1.2, 1.2, 1.2)), (0, (9, 
 GREY = "#6E6E6E"
 SHADE = "#EDEDED"
 
-_SETTINGS: dict[str, Any] = {
+_SETTINGS: Any = {  # matplotlib types the keys one by one, and differently in each version
     "font.family": "sans-serif",
     "font.size": 8,
     "axes.titlesize": 8,

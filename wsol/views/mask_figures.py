@@ -119,9 +119,10 @@ def _draw_means(found: MaskDistribution, shown: list[str], names: list[str], tit
         whole.set_xlabel("channel (number of the class)")
         _name_channels(close, close_up, names)
         close.set_title("close-up of the shaded channels")
-    whole.set_ylabel("mean mask over images of")
+    whole.set_ylabel("mean mask")
     handles, labels = whole.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 3))
+    over = "mean over the images of"
+    figure.legend(handles, labels, title=over, loc="outside lower center", ncols=min(len(labels), 3))
     return figure
 
 

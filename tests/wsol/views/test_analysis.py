@@ -130,7 +130,7 @@ def test_tables_keep_class_names_and_figures_show_readable_ones(
     savefig = Figure.savefig
 
     def spy(figure: Figure, *args: Any, **settings: Any) -> None:
-        texts.append(" ".join(text.get_text() for text in figure.findobj(Text)))  # type: ignore[attr-defined]
+        texts.append(" ".join(text.get_text() for text in figure.findobj(Text)))
         savefig(figure, *args, **settings)
 
     monkeypatch.setattr(Figure, "savefig", spy)
