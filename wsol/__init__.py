@@ -21,6 +21,7 @@ from wsol.version import __version__
 if TYPE_CHECKING:
     from wsol.api.comparing import analyze, compare
     from wsol.api.data import open_dataset, paint_birds
+    from wsol.api.discovering import discover
     from wsol.api.evaluating import evaluate
     from wsol.api.localizing import export, load, localize
     from wsol.api.modelling import build_localizer
@@ -38,6 +39,7 @@ _HOMES = {
     "analyze": "wsol.api.comparing",
     "build_localizer": "wsol.api.modelling",
     "compare": "wsol.api.comparing",
+    "discover": "wsol.api.discovering",
     "evaluate": "wsol.api.evaluating",
     "export": "wsol.api.localizing",
     "load": "wsol.api.localizing",
@@ -57,6 +59,7 @@ __all__ = [
     "analyze",
     "build_localizer",
     "compare",
+    "discover",
     "evaluate",
     "export",
     "load",

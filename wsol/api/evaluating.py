@@ -72,6 +72,9 @@ def evaluate(
     path = run.path if isinstance(run, Run) else Path(run)
     opened = Run(path, data) if data is not None or not isinstance(run, Run) else run
     wanted = asked or find_protocols(opened.config.eval.protocol, normalize)
+    cut = opened.config.model.head.cut
+    if cut is not None and any("+" in p.name for p in wanted):
+        raise ConfigError(f"{path}: its head cuts the raw map itself, at {cut:g}: no normalisation applies")
     ranks = Ranks.join(device)
     try:
         ranks.on_main(opened.folder.claim_predictions)
