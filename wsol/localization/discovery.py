@@ -52,11 +52,28 @@ class FoundObject:
         return bool(self.localization.found)
 
 
+@dataclass(frozen=True)
+class CommonDirection:
+    """The direction of a group of photos. covered: the share of all their places that lies above the cut."""
+
+    direction: PrincipalDirection
+    covered: float
+
+    @property
+    def no_common_object(self) -> str | None:
+        """Why the photos have no common object; None where nothing speaks against one."""
+        return self.direction.no_common_object(self.covered)
+
+    def figures(self) -> dict[str, float]:
+        return {**self.direction.figures(), "covered": self.covered}
+
+
 class Discovery:
     """Finds the common object of groups of photos, one group after the other.
 
     localizer: one with the head `ddt`; its direction is set anew for each group. unreadable: gets the reason
-    for each photo that cannot be read. step: called with the number of photos that have just passed the network.
+    for each photo that cannot be read. step: called with the number of photos that have just passed the
+    network.
     """
 
     def __init__(
@@ -71,7 +88,7 @@ class Discovery:
         self._view = View("resize", side)
         self._unreadable, self._step = unreadable, step
 
-    def fit(self, photos: Mapping[str, Path], kept: FeatureFile) -> PrincipalDirection | None:
+    def fit(self, photos: Mapping[str, Path], kept: FeatureFile) -> CommonDirection | None:
         """The direction of the photos; None where none can be read. Their features go to `kept`."""
         chosen = {name: photos[name] for name in take_evenly(list(photos), FITTED)}
 
@@ -87,7 +104,10 @@ class Discovery:
             return None
         direction = PrincipalDirection.of(total)
         self._head.set_direction(direction)
-        return direction
+        above = [
+            (self._project(torch.from_numpy(kept[name])) > self._head.cut).mean() for name in kept.names()
+        ]
+        return CommonDirection(direction, float(np.mean(above)))
 
     def find(
         self, photos: Mapping[str, Path], kept: FeatureFile, label: int, name: str
