@@ -84,6 +84,8 @@ class Discovery:
         step: Callable[[int], object] = lambda number: None,
     ) -> None:
         assert isinstance(localizer.head, DDT)
+        assert localizer.head.cut is not None
+        self._cut = localizer.head.cut
         self._localizer, self._head = localizer.eval(), localizer.head
         self._view = View("resize", side)
         self._unreadable, self._step = unreadable, step
@@ -104,9 +106,7 @@ class Discovery:
             return None
         direction = PrincipalDirection.of(total)
         self._head.set_direction(direction)
-        above = [
-            (self._project(torch.from_numpy(kept[name])) > self._head.cut).mean() for name in kept.names()
-        ]
+        above = [(self._project(torch.from_numpy(kept[name])) > self._cut).mean() for name in kept.names()]
         return CommonDirection(direction, float(np.mean(above)))
 
     def find(
@@ -122,7 +122,7 @@ class Discovery:
             for key, image in images.items():
                 own = features[key] if key in features else torch.from_numpy(kept[key])
                 raw = self._project(own)
-                yield key, locate(raw, image, self._view, self._head.cut, label, name)
+                yield key, locate(raw, image, self._view, self._cut, label, name)
 
     def _read(
         self, photos: Mapping[str, Path], known: FeatureFile | None = None
@@ -155,7 +155,7 @@ class Discovery:
 
 
 def locate(
-    raw: NDArray[np.float32], image: NDArray[np.uint8], view: View, cut: float | None, label: int, name: str
+    raw: NDArray[np.float32], image: NDArray[np.uint8], view: View, cut: float, label: int, name: str
 ) -> FoundObject:
     """The object in one photo from its raw map (h, w): the largest component of what lies above the cut.
 
