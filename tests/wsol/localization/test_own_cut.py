@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wsol.data.transforms import View
 from wsol.localization.cutter import MapCutter
-from wsol.localization.discovery import largest_component, locate
+from wsol.localization.found_object import largest_component, locate
 from wsol.scoring.map_arrays import MapArrays
 from wsol.scoring.protocols import Protocol, find_protocols
 from wsol.scoring.score import score_maps
