@@ -41,7 +41,8 @@ class Measured:
         Where the best class is the true one the two maps are the same, so their boxes are found once.
         """
         true = Judged.at(self.predictions, self.protocol, thresholds)
-        other = Judged.at(OtherClassMaps(self.predictions.folder), self.protocol, thresholds)
+        others = OtherClassMaps(*(part.folder for part in self.predictions.parts))
+        other = Judged.at(others, self.protocol, thresholds)
         right = (self.predictions.ranks == 0)[:, None]
         found = FoundBoxes(
             true.found.thresholds,
@@ -61,7 +62,7 @@ class Measured:
 
     def heat(self, row: int, which: int) -> FloatMap:
         """(h, w) in [0, 1]: the map that is cut, at the resolution of the raw map. which: TRUE or TOP."""
-        raw = self.predictions.maps[row, which]
+        raw = self.predictions.maps[row, self.predictions.best_map if which == TOP else 0]
         cutter = MapCutter(raw, self.predictions.size(row), self.predictions.view)
         return cutter.score_map(self.protocol.extraction, (raw.shape[1], raw.shape[0]))
 
