@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import cv2
@@ -338,7 +338,11 @@ def test_figures_and_their_mean(name: str) -> None:
         hits["known"][label].append(port.known_hit(overlap))
 
     def figure(by_class: list[list[bool]]) -> float:
-        groups = [own for own in by_class if own] if port.over_classes else [sum(by_class, [])]
+        groups = (
+            [own for own in by_class if own]
+            if port.over_classes
+            else [[hit for own in by_class for hit in own]]
+        )
         return 100 * math.fsum(sum(own) / len(own) for own in groups) / len(groups)
 
     scores = score_maps(source, [protocol])[name]
@@ -357,8 +361,6 @@ def test_the_cases_tell_the_rules_apart() -> None:
     assert len(set(np.bincount(source.labels).tolist())) > 2
     bas = PROTOCOLS.create("bas")
     first = Judged.at(source, bas, [0.15], workers=1).found.boxes
-    from dataclasses import replace
-
     other = replace(bas, extraction=replace(bas.extraction, box="largest component"))
     assert (Judged.at(source, other, [0.15], workers=1).found.boxes != first).any(), "ties are decided"
 

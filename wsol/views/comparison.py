@@ -8,7 +8,6 @@ from pathlib import Path
 from wsol.scoring.significance import ALPHA, Spread
 from wsol.views import comparison_formats
 
-
 CHOSEN_MARKS = {"threshold": "†", "checkpoint": "‡"}
 
 

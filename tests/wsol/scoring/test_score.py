@@ -97,9 +97,9 @@ def test_the_held_out_threshold_is_the_one_that_hits_there(make_predictions: Mad
 
 
 def test_ties_go_to_the_middle() -> None:
-    counts = np.zeros((7, 100), dtype=np.int64)
-    counts[0, 40:61] = 5
-    assert choose_threshold(Hits(5, counts).known, GPCA) == pytest.approx(0.5)
+    counts = np.zeros((1, 7, 100), dtype=np.int64)
+    counts[0, 0, 40:61] = 5
+    assert choose_threshold(Hits(np.array([5]), counts).known, GPCA) == pytest.approx(0.5)
 
 
 def test_max_box_acc_never_mixes_thresholds(make_predictions: Made) -> None:

@@ -16,7 +16,6 @@ from importlib import resources
 
 from wsol.scoring.significance import Spread
 
-CHOSEN = ("threshold", "checkpoint")  # what may have been chosen on the test images
 NO_FIGURES = ("backbone", "method", "year", "runs", "source", "chosen", "note")
 
 
