@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from wsol.data.dataset import Batch, make_eval_loader
 from wsol.data.transforms import View
+from wsol.freed_memory import freed_memory_kept
 from wsol.localization.batch import classify_crops, look_at
 from wsol.localization.predictions import Header, Predictions, PredictionsWriter
 from wsol.records import Sample
@@ -107,7 +108,7 @@ def _predict(
     bar = tqdm(
         total=len(samples), unit=" images", desc=folder.name, file=sys.stderr, disable=None, leave=False
     )
-    with bar:
+    with bar, freed_memory_kept():
         for part in loader:
             write(writer, part)
             bar.update(len(part.indices) * ranks.world)
