@@ -44,13 +44,15 @@ def make_evaluated_run(
     """
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, len(CLASSES), num).tolist()
-    maps = np.stack([_random_map(rng) for _ in range(3 * num)]).reshape(num, 3, 12, 12)
-    maps[CONSTANT] = 0.5
+    maps = np.stack([_random_map(rng) for _ in range(2 * num)]).reshape(num, 2, 12, 12)
     scores = rng.normal(size=(num, len(CLASSES))).astype(np.float32)
     scores[: num * 2 // 3, :] += 4 * np.eye(len(CLASSES), dtype=np.float32)[labels[: num * 2 // 3]]
-    crops = rng.uniform(size=scores.shape).astype(np.float32)
+    other = np.random.default_rng(1000 + seed)  # for what ten crops say, and the map of their best class
+    maps = np.concatenate([maps, np.stack([_random_map(other) for _ in range(num)])[:, None]], axis=1)
+    crops = other.uniform(size=scores.shape).astype(np.float32)
     crops[num // 3 :, :] += np.eye(len(CLASSES), dtype=np.float32)[labels[num // 3 :]]
     crops /= crops.sum(axis=1, keepdims=True)
+    maps[CONSTANT] = 0.5
     best, voted = scores.argmax(axis=1), crops.argmax(axis=1)
     maps[best == labels, 1] = maps[best == labels, 0]
     maps[best == voted, 2] = maps[best == voted, 1]
