@@ -95,7 +95,7 @@ class Extraction:
         if self.far_end == "clipped":
             width, height = frame
             return np.minimum(boxes, [width, height, width - 1, height - 1])
-        return boxes - [0, 0, 1, 1] if self.far_end == "last" else boxes
+        return boxes - np.array([0, 0, 1, 1], dtype=np.int64) if self.far_end == "last" else boxes
 
     def empty_box(self, frame: Size) -> IntArray:
         """The box that stands for an empty foreground."""
