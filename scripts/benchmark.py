@@ -23,6 +23,7 @@ NOT_SECTIONS = {"timing"}
 sys.path.insert(0, str(ROOT))  # the packages beside this folder, installed or not
 
 from scripts.benchmarks.timing import Ratio  # noqa: E402
+from wsol.cores import wait_passively  # noqa: E402
 
 
 def section_names() -> list[str]:
@@ -54,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown:
         parser.error(f"unknown section {', '.join(unknown)}; there are {', '.join(known)}")
 
+    wait_passively()  # as the commands do
     all_kept = True
     for name in sections:
         print(name, flush=True)

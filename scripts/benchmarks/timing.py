@@ -33,9 +33,12 @@ class Ratio:
 
 
 def time_side_by_side(
-    functions: Mapping[Name, Callable[[], object]], rounds: int = 5, seconds: float = 0.3
+    functions: Mapping[Name, Callable[[], object]],
+    rounds: int = 5,
+    seconds: float = 0.3,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[Name, float]:
-    """Median seconds of a call of each function.
+    """Median seconds of a call of each function, by this clock.
 
     Each is called once to warm up. Then in every round all take turns, so that what else the machine does
     hits them alike; a turn lasts for at least `seconds`, so that short functions give as steady a median as
@@ -46,11 +49,11 @@ def time_side_by_side(
     samples: dict[Name, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):
         for name, function in functions.items():
-            turn_ends = time.perf_counter() + seconds
+            turn_ends = clock() + seconds
             while True:
-                start = time.perf_counter()
+                start = clock()
                 function()
-                stop = time.perf_counter()
+                stop = clock()
                 samples[name].append(stop - start)
                 if stop >= turn_ends:
                     break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from random import Random
 from typing import Protocol
 
 import numpy as np
@@ -40,7 +41,7 @@ class CropFlip:
         # A seed for each: one for both would tie the flip to the place of the crop.
         seeds = np.random.SeedSequence((self.seed, *key)).generate_state(2).tolist()
         for transform, seed in zip((self._crop, self._flip), seeds, strict=True):
-            transform.set_random_seed(seed)
+            transform.py_random = Random(seed)
         # Of albumentations only the draws: its pipeline around them costs more than the crop.
         shape = {"shape": (self.resize, self.resize, 3)}
         left, top, _, _ = self._crop.get_params_dependent_on_data(shape, {})["crop_coords"]
