@@ -49,6 +49,7 @@ def test_the_comparison_can_fail(birds: Path, tmp_path: Path) -> None:
         assert_same_runs(tmp_path / "a", tmp_path / "b")
 
 
+@pytest.mark.long
 def test_half_precision_resumes_with_its_scale(birds: Path, tmp_path: Path) -> None:
     config = tiny_config(birds, "adl", train__epochs=1, train__amp="fp16")
     train_run(config, tmp_path / "whole")
