@@ -15,6 +15,7 @@ import torch
 from scripts.benchmarks.timing import Ratio, readable, time_side_by_side
 from wsol import config
 from wsol.data.dataset import Batch
+from wsol.freed_memory import freed_memory_kept
 from wsol.models.localizer import build_localizer
 from wsol.runs.ranks import Ranks
 from wsol.training.train_step import TrainStep
@@ -37,7 +38,8 @@ def run() -> list[Ratio]:
 
 def compare(network: str, variants: Sequence[Variant]) -> list[Ratio]:
     steps = {variant: make_step(network, variant) for variant in ((), *variants)}
-    times = time_side_by_side(steps, rounds=5, seconds=0, clock=process_time)
+    with freed_memory_kept():  # as the training loop does
+        times = time_side_by_side(steps, rounds=5, seconds=0, clock=process_time)
     return [
         Ratio(
             f"{network}: step with {' + '.join(variant)} / plain",
