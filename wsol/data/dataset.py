@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from wsol.cores import usable_cores
 from wsol.data.image import open_rgb, read_image
-from wsol.data.transforms import View, resize_square
+from wsol.data.transforms import View
 from wsol.errors import ConfigError, DataError
 from wsol.records import Sample
 
@@ -86,7 +86,7 @@ def collate(items: Sequence[Item]) -> Batch:
 
 
 def load_training(path: str, key: Key, augment: Augment, resize: int) -> np.ndarray:
-    return augment(resize_square(open_rgb(path, at_least=resize), resize), key)
+    return augment(open_rgb(path, at_least=resize), key)
 
 
 def load_test(path: str, key: Key, view: View) -> np.ndarray:
@@ -186,7 +186,7 @@ def make_train_loader(
     """Augmented training batches. Call `sampler.set_epoch` before each epoch."""
     from wsol.data.augment import CropFlip  # slow to import, and not needed for evaluation
 
-    load = partial(load_training, augment=CropFlip(side, seed), resize=resize)
+    load = partial(load_training, augment=CropFlip(resize, side, seed), resize=resize)
     return TrainLoader(
         ImageDataset(samples, (side, side, 3), load), batch_sampler=sampler, **_settings(workers)
     )
