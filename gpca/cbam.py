@@ -1,6 +1,6 @@
 """CBAM, the convolutional block attention module, and its channel part alone."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -83,8 +83,8 @@ class CBAM(Attention):
     """
 
     min_places: ClassVar[int] = 2
-    channel: nn.Module
-    spatial: nn.Module
+    channel: Any  # layers of timm, which has no types
+    spatial: Any
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class CBAM(Attention):
         return x * weights
 
 
-def _channel_mask(layers: nn.Module, x: Tensor) -> Tensor:
+def _channel_mask(layers: Any, x: Tensor) -> Tensor:
     """(N, C, 1, 1) by the layers fc1 and fc2 of a module."""
     means, peaks = x.mean(dim=(2, 3), keepdim=True), x.amax(dim=(2, 3), keepdim=True)
     return (layers.fc2(layers.fc1(means).relu()) + layers.fc2(layers.fc1(peaks).relu())).sigmoid()

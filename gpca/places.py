@@ -86,7 +86,7 @@ def maps_after(
     silent = [name for name in modules if name not in seen]
     if silent:
         raise ValueError(
-            f"{silent[0]!r} does not run in eval mode, so the shape of its map is unknown; name another module"
+            f"{silent[0]!r} does not run in eval mode, so its map is unknown; name another module"
         )
     return seen
 
