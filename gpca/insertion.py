@@ -60,16 +60,18 @@ class Insertion:
     def multiply_adds(self, example: Any = None) -> int:
         """Multiply-adds that the attentions add to one forward pass at test, for an input.
 
-        The model runs once on the input, to see which maps reach each attention. Then each attention runs by
-        itself on random maps of these shapes, and `gpca.multiply_adds` counts.
+        The model runs once on the input, to see which maps reach each attention. Then an attention runs by
+        itself on a random map of each shape, and `gpca.multiply_adds` counts.
 
         Args:
             example: the input, as `insert_attention` takes it; None for the one that it had.
         """
-        seen: list[tuple[Attention, Tensor]] = []
+        seen: list[Tensor] = []
+        by_shape: dict[torch.Size, Attention] = {}  # all have the same options: the same shape costs the same
 
         def note(attention: Attention, inputs: tuple[Tensor, ...]) -> None:
-            seen.append((attention, torch.rand_like(inputs[0])))
+            seen.append(inputs[0])
+            by_shape[inputs[0].shape] = attention
 
         hooks = [attention.register_forward_pre_hook(note) for attention in self.attentions.values()]
         try:
@@ -77,7 +79,12 @@ class Insertion:
         finally:
             for hook in hooks:
                 hook.remove()
-        return sum(multiply_adds(attention, x) for attention, x in seen)
+        example_of = {x.shape: x for x in seen}
+        counts = {
+            shape: multiply_adds(attention, torch.rand_like(example_of[shape]))
+            for shape, attention in by_shape.items()
+        }
+        return sum(counts[x.shape] for x in seen)
 
     def remove(self) -> None:
         """Take the attentions out: the model is what it was before. A second call does nothing."""

@@ -1,6 +1,7 @@
 """Attention put into networks: what stays as it was, what the handle says, what is refused."""
 
 import copy
+import doctest
 import io
 import pickle
 from collections import OrderedDict
@@ -12,6 +13,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import gpca.cost
+import gpca.insertion
 from gpca import GPCA, SE, available_attentions, insert_attention
 from gpca.registry import attention_class
 
@@ -337,3 +340,10 @@ class Text(nn.Module):
 def test_modules_that_cannot_be_followed(after: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         insert_attention(Odd(), "se", after=after, example=X)
+
+
+def test_the_examples_in_the_docstrings() -> None:
+    for module in (gpca.insertion, gpca.cost):
+        result = doctest.testmod(module)
+        assert result.attempted > 0
+        assert result.failed == 0

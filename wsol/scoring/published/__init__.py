@@ -4,9 +4,9 @@
   method, 1 where they quote that method's paper.
 - `field_cub.csv`: other figures of the field. Each comes from its own protocol.
 - `gpca_nll.csv`: the paper's analysis of channel attention, three runs each.
-- `gpca_complexity.csv`: what attentions cost by the paper's tables. C is the number of channels, H x W that of
-  places, r the ratio of a bottleneck, h the number of heads. Times are seconds per epoch of a ResNet50 on
-  CIFAR-100 with a batch of 256, on a GTX 1080 Ti.
+- `gpca_complexity.csv`: what attentions cost by the paper's tables. C is the number of channels, H x W
+  that of places, r the ratio of a bottleneck, h the number of heads. Times are seconds per epoch of a
+  ResNet50 on CIFAR-100 with a batch of 256, on a GTX 1080 Ti.
 """
 
 from __future__ import annotations
