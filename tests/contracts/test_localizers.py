@@ -1,8 +1,8 @@
 """What every localizer keeps, whatever it is made of: read from the registries, so a new part is covered too.
 
-The full product of drop blocks, heads and attentions runs on the smallest backbone; a plain run of the tests takes
-each pair of a head and an attention with one of the drop blocks. Every other backbone runs once, with parts that go
-round, so that each is used on some of them.
+The full product of drop blocks, heads and attentions runs on the smallest backbone. A plain run of the tests
+takes each pair of a head and an attention once, with one of the drop blocks. Every other backbone runs once,
+with parts that go round, so that each is used on some of them.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Block(nn.Module):
         self.relu = nn.ReLU(inplace=True)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.relu(self.bn(self.conv(self.relu(x))) + x)
+        out: Tensor = self.relu(self.bn(self.conv(x)) + x)
         return out
 
 
@@ -282,7 +282,7 @@ def test_options_reach_the_attention(network: Network) -> None:
 @pytest.mark.parametrize(
     ("name", "after", "message"),
     [
-        ("se", "block.?.bn", "no module of Network matches 'block.*'; did you mean 'blocks.0.bn'"),
+        ("se", "block.?.bn", "no module of Network matches 'block.*'; did you mean .*'blocks.0.bn'"),
         ("se", [BLOCKS, "xyzzy"], "no module of Network matches 'xyzzy'; see model.named_modules"),
         ("se", "fc", r"'fc' puts out the shape \(2, 5\), not a map \(N, C, H, W\) to put an attention"),
         ("se", "act", r"'act' runs more than once, on maps of different channels \(8 and 16\)"),

@@ -21,6 +21,7 @@ class Case(NamedTuple):
     after: str
     number: int  # of attentions
     part: str = ""  # what is exported, where the whole cannot be
+    side: int = 64  # of the images that go into it
 
 
 def detector(build: Callable[..., nn.Module], **options: Any) -> Callable[[], nn.Module]:
@@ -33,7 +34,7 @@ CASES = {
     "vgg16": Case(lambda: vgg16(weights=None), "features.29", 1),
     # What these two do after their features depends on the values, so their features alone are exported.
     "fcos": Case(detector(fcos_resnet50_fpn, min_size=64, max_size=64), "backbone", 5, "backbone"),
-    "ssd300": Case(detector(ssd300_vgg16), "backbone.extra.0.6", 1, "backbone"),
+    "ssd300": Case(detector(ssd300_vgg16), "backbone.extra.0.6", 1, "backbone", 300),
     "timm resnet18": Case(lambda: timm.create_model("resnet18"), "layer?.?.bn2", 8),
     "timm mobilenetv3": Case(lambda: timm.create_model("mobilenetv3_small_050"), "blocks.?.0", 6),
 }
@@ -62,7 +63,7 @@ def check_same(output: Any, expected: Any, atol: float = 0.0) -> None:
 
 @pytest.mark.long
 def test_identity_changes_nothing_and_checkpoints_load(case: tuple[Case, nn.Module]) -> None:
-    (_, after, number, _), model = case
+    (_, after, number, _, _), model = case
     with torch.no_grad():
         expected, state = model(IMAGES), model.state_dict()
         inserted = insert_attention(model, "identity", after=after, example=IMAGES)
@@ -89,16 +90,18 @@ def test_identity_changes_nothing_and_checkpoints_load(case: tuple[Case, nn.Modu
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["se", "gpca"])
 def test_export_and_compile_agree(case: tuple[Case, nn.Module], name: str) -> None:
-    (_, after, _, part), model = case
+    (_, after, _, part, side), model = case
+    images = torch.rand(2, 3, side, side, generator=torch.Generator().manual_seed(0))
     options = {"variant": "mha"} if name == "gpca" else {}
     inserted = insert_attention(model, name, after=after, example=IMAGES, **options)
     exported = model.get_submodule(part)
     try:
         with torch.no_grad():
-            program = torch.export.export(exported, (IMAGES,))
-            check_same(program.module()(IMAGES), exported(IMAGES), atol=1e-5)
+            expected = exported(images)
+            program = torch.export.export(exported, (images,))
+            check_same(program.module()(images), expected, atol=1e-5)
             torch._dynamo.reset()
             compiled = torch.compile(exported, backend="aot_eager", fullgraph=True)
-            check_same(compiled(IMAGES), exported(IMAGES), atol=1e-5)
+            check_same(compiled(images), expected, atol=1e-5)
     finally:
         inserted.remove()
