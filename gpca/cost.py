@@ -1,13 +1,15 @@
 """What an attention costs: multiply-adds, counted while it runs."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from gpca.eval_mode import in_eval
+
+if TYPE_CHECKING:
+    from torch.utils.flop_counter import FlopCounterMode
 
 
 def _cholesky(matrix: torch.Size, *_: Any, **__: Any) -> int:
@@ -25,8 +27,10 @@ FACTORISATIONS = {
 }
 
 
-def counter() -> FlopCounterMode:
+def counter() -> "FlopCounterMode":
     """Torch's counter of floating-point operations, which here knows the factorisations of GPCA too."""
+    from torch.utils.flop_counter import FlopCounterMode  # here, since it imports more than torch
+
     return FlopCounterMode(display=False, custom_mapping=FACTORISATIONS)
 
 

@@ -73,7 +73,7 @@ def measure_attention(network: nn.Module, name: str, options: Mapping[str, Any],
 def seconds_of(step: Callable[[], None]) -> float:
     """The median time of a step. The first is to warm up and does not count, unless it took all the time."""
     times: list[float] = []
-    while len(times) <= REPEATS and sum(times) < SECONDS:
+    while not times or (len(times) <= REPEATS and sum(times) < SECONDS):
         start = time.perf_counter()
         step()
         times.append(time.perf_counter() - start)
