@@ -20,6 +20,7 @@ from wsol.version import __version__
 
 if TYPE_CHECKING:
     from wsol.api.comparing import analyze, compare
+    from wsol.api.costing import attention_costs
     from wsol.api.data import open_dataset, paint_birds
     from wsol.api.evaluating import evaluate
     from wsol.api.localizing import export, load, localize
@@ -36,6 +37,7 @@ _HOMES = {
     "Config": "wsol.config",
     "Run": "wsol.run",
     "analyze": "wsol.api.comparing",
+    "attention_costs": "wsol.api.costing",
     "build_localizer": "wsol.api.modelling",
     "compare": "wsol.api.comparing",
     "evaluate": "wsol.api.evaluating",
@@ -55,6 +57,7 @@ __all__ = [
     "Run",
     "__version__",
     "analyze",
+    "attention_costs",
     "build_localizer",
     "compare",
     "evaluate",

@@ -5,6 +5,9 @@
 - `field_cub.csv`: other figures of the field, each by its authors' protocol. `source` says where a figure is
   printed, `chosen` what was chosen on the test images: the threshold, the checkpoint, or both.
 - `gpca_nll.csv`: the paper's analysis of channel attention, three runs each.
+- `gpca_complexity.csv`: what attentions cost by the paper's tables. C is the number of channels, H x W
+  that of places, r the ratio of a bottleneck, h the number of heads. Times are seconds per epoch of a
+  ResNet50 on CIFAR-100 with a batch of 256, on a GTX 1080 Ti.
 """
 
 from __future__ import annotations
@@ -73,4 +76,27 @@ def published_nll() -> dict[tuple[str, str], Spread]:
     return {
         (row["method"].lower(), row["backbone"]): Spread(float(row["nll"]), float(row["nll_std"]), 3)
         for row in _rows("gpca_nll")
+    }
+
+
+@dataclass(frozen=True)
+class PublishedComplexity:
+    """A row of the paper's table: formulas for one attention, and seconds per epoch in a ResNet50."""
+
+    parameters: str
+    complexity: str
+    training_seconds: float
+    inference_seconds: float
+
+
+def published_complexity() -> dict[str, PublishedComplexity]:
+    """Attention with its options, such as "gpca variant=local" -> what it costs by the paper."""
+    return {
+        row["attention"]: PublishedComplexity(
+            row["parameters"],
+            row["complexity"],
+            float(row["training_seconds"]),
+            float(row["inference_seconds"]),
+        )
+        for row in _rows("gpca_complexity")
     }
