@@ -20,6 +20,7 @@ from wsol.version import __version__
 
 if TYPE_CHECKING:
     from wsol.api.comparing import analyze, compare
+    from wsol.api.costing import attention_costs
     from wsol.api.data import open_dataset, paint_birds
     from wsol.api.discovering import discover
     from wsol.api.evaluating import evaluate
@@ -37,6 +38,7 @@ _HOMES = {
     "Config": "wsol.config",
     "Run": "wsol.run",
     "analyze": "wsol.api.comparing",
+    "attention_costs": "wsol.api.costing",
     "build_localizer": "wsol.api.modelling",
     "compare": "wsol.api.comparing",
     "discover": "wsol.api.discovering",
@@ -57,6 +59,7 @@ __all__ = [
     "Run",
     "__version__",
     "analyze",
+    "attention_costs",
     "build_localizer",
     "compare",
     "discover",

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from wsol.commands import COMMANDS
 from wsol.commands.subcommands import add_subcommands
+from wsol.cores import wait_passively
 from wsol.errors import WsolError
 from wsol.notices import notes_as_lines
 from wsol.version import __version__
@@ -42,6 +43,7 @@ def _say_what_there_is(args: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns 0, or the exit code of the error that was printed."""
+    wait_passively()  # before a command imports torch
     args = build_parser().parse_args(argv)
     try:
         with notes_as_lines():

@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from wsol.config import Config
 
 
-def add_config_arguments(parser: argparse.ArgumentParser) -> None:
+def add_config_arguments(parser: argparse.ArgumentParser, optional: bool = False) -> None:
     """CONFIG as `args.config`, every --set as one text in `args.overrides`, for `read_config`."""
-    parser.add_argument("config", type=Path, metavar="CONFIG", help="YAML file; see configs/")
+    parser.add_argument(
+        "config", type=Path, metavar="CONFIG", nargs="?" if optional else None, help="YAML file; see configs/"
+    )
     parser.add_argument(
         "--set",
         dest="overrides",

@@ -8,10 +8,13 @@ from pathlib import Path
 HELP = "measure a trained localizer: localization and classification, by named protocols"
 DESCRIPTION = """\
 Run a trained localizer over the test images and score it. Each image passes the network once
-for each way of preparing it that the protocols use (resize, crop). The predictions stay in
-RUN/predictions, so that pictures and reports need no model. Figures go to RUN/scores.json.
+for each way of preparing it that the protocols use (resize, crop), and ten times more where a
+protocol ranks classes by ten crops (danet, bas, bas-ext; only when you name them, or 'all'). The
+predictions stay in RUN/predictions, so that pictures and reports need no model. Figures go to
+RUN/scores.json, beside earlier ones of the same checkpoint under other protocols.
 
   wsol evaluate runs/demo                              the protocol of the run's config
+  wsol evaluate runs/demo --protocol bas               one more protocol
   wsol evaluate runs/demo --protocol all               all protocols in one table
   wsol evaluate runs/demo --data elsewhere/birds       the data set was moved
   wsol evaluate runs/demo --reuse --normalize pas      score again, without the model
