@@ -257,6 +257,7 @@ class Maps:
     """Raw maps with truth boxes, labels and class scores, as a source to score."""
 
     same_map = False
+    cut = None
 
     def __init__(self, port: Port, num: int, seed: int) -> None:
         rng = np.random.default_rng(seed)

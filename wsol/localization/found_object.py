@@ -15,7 +15,9 @@ from wsol.localization.localized import Finding, Localization
 from wsol.localization.maps import Recipe
 
 # The map in the pixels of the photo, so that the box is exactly the one around the mask.
-EXTRACTION = Extraction(recipe=Recipe("bilinear", "minmax", "resize", "original"), box="largest component")
+EXTRACTION = Extraction(
+    recipe=Recipe("bilinear", "minmax", "resize", "original"), box="largest component", far_end="beyond"
+)
 
 
 @dataclass(frozen=True)
