@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wsol.api.comparing import analyze, compare
     from wsol.api.costing import attention_costs
     from wsol.api.data import open_dataset, paint_birds
+    from wsol.api.discovering import discover
     from wsol.api.evaluating import evaluate
     from wsol.api.localizing import export, load, localize
     from wsol.api.modelling import build_localizer
@@ -40,6 +41,7 @@ _HOMES = {
     "attention_costs": "wsol.api.costing",
     "build_localizer": "wsol.api.modelling",
     "compare": "wsol.api.comparing",
+    "discover": "wsol.api.discovering",
     "evaluate": "wsol.api.evaluating",
     "export": "wsol.api.localizing",
     "load": "wsol.api.localizing",
@@ -60,6 +62,7 @@ __all__ = [
     "attention_costs",
     "build_localizer",
     "compare",
+    "discover",
     "evaluate",
     "export",
     "load",

@@ -143,7 +143,8 @@ class Run:
 
         classes_by: what ranks the classes: the test image that `view` names, or `ten crops`.
         """
-        crops = self.folder.ten_crops_of(split) if classes_by == "ten crops" else None
+        by_crops = classes_by == "ten crops" and self.config.model.head.knows_classes
+        crops = self.folder.ten_crops_of(split) if by_crops else None
         return Predictions(self.folder.predictions_of(split, view), crops)
 
     @cached_property

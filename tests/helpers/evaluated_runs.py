@@ -196,7 +196,9 @@ def judged_by_hand(
         for box in boxes:
             best = max(best, _iou(box, truth, 1 if protocol.iou == "pixel" else 0))
     known = best > 0.5 if protocol.strict_known else best >= 0.5
-    top = (best > 0.5 if protocol.strict_top else best >= 0.5) and bool(predictions.ranks[row] == 0)
+    top = (best > 0.5 if protocol.strict_top else best >= 0.5) and int(predictions.predicted[row]) == int(
+        predictions.labels[row]
+    )
     return ByHand(best, known, top)
 
 

@@ -74,6 +74,9 @@ def evaluate(
     path = run.path if isinstance(run, Run) else Path(run)
     opened = Run(path, data) if data is not None or not isinstance(run, Run) else run
     wanted = asked or find_protocols(opened.config.eval.protocol, normalize)
+    cut = opened.config.model.head.cut
+    if cut is not None and any("+" in p.name for p in wanted):
+        raise ConfigError(f"{path}: its head cuts the raw map itself, at {cut:g}: no normalisation applies")
     ranks = Ranks.join(device)
     try:
         ranks.on_main(opened.folder.claim_predictions)
@@ -106,7 +109,8 @@ class _Evaluating:
 
     def evaluate(self, protocols: Sequence[Protocol], workers: int | None) -> Evaluation:
         views = [view for view in VIEWS if any(p.view == view for p in protocols)]
-        crops = self.ten_crops([p.name for p in protocols if p.classes_by == "ten crops"])
+        by_crops = [p.name for p in protocols if p.classes_by == "ten crops"]
+        crops = self.ten_crops(by_crops) if self.run.config.model.head.knows_classes else None
         tests = {view: self.predictions("test", view, crops) for view in views}
         held = {view: self.predictions("held_out", view) for view in views}
         _require_one_checkpoint([p for p in (*tests.values(), *held.values(), crops) if p is not None])
@@ -161,11 +165,21 @@ class _Evaluating:
         if self.localizer is None:
             return None if split == "held_out" and not folder.is_dir() else self.earlier(folder)
         samples = self.index.split("test") if split == "test" else self.held_out_samples()
-        if not samples:
+        head = self.localizer.head
+        if not samples or (split == "held_out" and head.cut is not None):  # no threshold is to be chosen
             return None
         info = self.run.checkpoint
         view_used = View(view, data.image_size)
-        header = Header.of(self.index, samples, split, view_used, str(info), info.digest)
+        header = Header.of(
+            self.index,
+            samples,
+            split,
+            view_used,
+            str(info),
+            info.digest,
+            cut=head.cut,
+            knows_classes=head.knows_classes,
+        )
         return predict(
             self.localizer,
             samples,

@@ -31,7 +31,7 @@ def load(run: Run | Path | str, threshold: float | None = None, device: str = "a
     Args:
         run: a run, or its folder.
         threshold: in [0, 1). None takes the one that `evaluate` chose on held-out training images, or
-            else the fixed one of the run's protocol.
+            else the fixed one of the run's protocol. A head with a cut of its own (ddt) takes none.
         device: auto, cpu or cuda.
 
     >>> import wsol
@@ -45,10 +45,16 @@ def load(run: Run | Path | str, threshold: float | None = None, device: str = "a
         raise ConfigError(f"threshold {threshold} is outside 0 to 1")
     localizer = opened.localizer(device)
     protocol = opened.protocol(opened.config.eval.protocol)
+    cut = localizer.head.cut
+    if cut is not None:
+        if threshold is not None:
+            raise ConfigError(f"threshold {threshold}: this run's head cuts its map itself, at {cut:g}")
+        threshold = cut
     if threshold is None:
         threshold = opened.threshold(protocol)
     view = View(protocol.view, opened.config.data.image_size)
-    return Finder(localizer, opened.classes, protocol.name, protocol.extraction, threshold, view)
+    classes = localizer.known_classes(opened.classes)
+    return Finder(localizer, classes, protocol.name, protocol.extraction, threshold, view)
 
 
 @dataclass(frozen=True)
@@ -193,6 +199,7 @@ def export(
         view=finder.view,
         protocol=finder.protocol,
         threshold=finder.threshold,
+        cut=finder.localizer.head.cut,
         origin={"run": str(opened.path), "checkpoint": info.name, "epoch": info.epoch, "digest": info.digest},
     )
     write_model(finder.localizer, format, path, card, overwrite)

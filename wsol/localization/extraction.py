@@ -86,6 +86,15 @@ class Extraction:
         """The same for maps that another program has normalised: they are taken as they are."""
         return self.with_normalization("none")
 
+    def for_own_cut(self, cut: float) -> Extraction:
+        """The same for raw maps that bring a cut of their own: foreground is map > cut, the only threshold.
+
+        The map is resized and then cut as it is, in the protocol's frame and with its interpolation, box and
+        empty box. To be seen, it is relu(map - cut) divided by its maximum.
+        """
+        recipe = replace(self.recipe, normalize="max", first="resize")
+        return replace(self, recipe=recipe, grey=None, strict=True, fixed=cut, searched=(cut,))
+
     def frame_size(self, view: View, size: Size) -> Size:
         """(width, height) of the score map of an image of `size`."""
         return (view.side, view.side) if self.recipe.frame == "input" else size

@@ -63,7 +63,8 @@ class Header:
 
     paths: the image files, relative to `root` where they lie below it. boxes: the truth boxes of each image,
     in original pixels. origin: the checkpoint in words; checkpoint: its SHA-256 digest. classes_by: what the
-    scores are of: the one test image that `view` names, or ten crops.
+    scores are of: the one test image that `view` names, or ten crops. cut, knows_classes: of the head, see
+    `wsol.models.heads.head.Head`.
     """
 
     data: str
@@ -80,6 +81,8 @@ class Header:
     origin: str = ""
     checkpoint: str = ""
     classes_by: ClassesBy = "view"
+    cut: float | None = None
+    knows_classes: bool = True
     format: int = FORMAT
 
     @classmethod
@@ -92,6 +95,8 @@ class Header:
         origin: str = "",
         checkpoint: str = "",
         classes_by: ClassesBy = "view",
+        cut: float | None = None,
+        knows_classes: bool = True,
     ) -> Header:
         return cls(
             data=index.name,
@@ -109,6 +114,8 @@ class Header:
             paths=tuple(_below(s.path, index.root) for s in samples),
             origin=origin,
             checkpoint=checkpoint,
+            cut=cut,
+            knows_classes=knows_classes,
             classes_by=classes_by,
         )
 
@@ -260,8 +267,10 @@ class Predictions:
         return (self,) if self._voters is None else (self, self._voters)
 
     @property
-    def classes_by(self) -> ClassesBy:
-        """What ranked the classes."""
+    def classes_by(self) -> ClassesBy | None:
+        """What ranked the classes; None where the head knows none."""
+        if not self.header.knows_classes:
+            return None
         return self.header.classes_by if self._voters is None else self._voters.header.classes_by
 
     def __len__(self) -> int:
@@ -274,6 +283,11 @@ class Predictions:
     @property
     def classes(self) -> tuple[str, ...]:
         return self.header.classes
+
+    @property
+    def cut(self) -> float | None:
+        """Where the head cuts its raw maps itself; None where thresholds do."""
+        return self.header.cut
 
     @property
     def view(self) -> View:
@@ -311,15 +325,22 @@ class Predictions:
 
     @cached_property
     def predicted(self) -> NDArray[np.int64]:
-        """(N,) the best class of each image, -1 where it could not be read."""
-        return np.where((self.flags & Flag.UNREADABLE) > 0, -1, self.scores.argmax(axis=1))
+        """(N,) the best class of each image, -1 where it could not be read.
+
+        Where the head knows no classes, the true class: it is given, not predicted.
+        """
+        best = self.scores.argmax(axis=1) if self.header.knows_classes else self.labels
+        return np.where((self.flags & Flag.UNREADABLE) > 0, -1, best)
 
     @cached_property
-    def ranks(self) -> NDArray[np.int64]:
+    def ranks(self) -> NDArray[np.int64] | None:
         """(N,) how many classes score higher than the true one; between equal scores the lower index leads.
 
-        An image that could not be read has the worst rank: whatever was said of it does not count.
+        An image that could not be read has the worst rank: whatever was said of it does not count. None where
+        the head knows no classes.
         """
+        if not self.header.knows_classes:
+            return None
         ranks = class_ranks(self.scores, self.labels)
         ranks[(self.flags & Flag.UNREADABLE) > 0] = self.scores.shape[1]
         return ranks
@@ -388,6 +409,7 @@ class OtherClassMaps(Predictions):
         return self.maps[row, self.best_map].astype(np.float64)
 
     def unreadable(self, row: int) -> bool:
+        assert self.ranks is not None, "no classes were predicted"
         return bool(self.ranks[row] == 0) or super().unreadable(row)
 
 

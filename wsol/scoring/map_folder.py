@@ -29,6 +29,7 @@ class MapFolder:
     same_map = False
     classes_by = None
     ranks = None
+    cut = None
 
     def __init__(
         self, folder: Path, samples: Sequence[Sample], classes: tuple[str, ...], view: ViewKind

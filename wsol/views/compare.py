@@ -101,7 +101,7 @@ def run_figures(run: Run, protocol: Protocol, threshold: Kind | None = None) -> 
             f"{run.path}: its scores are of version {scores.version} of protocol {protocol.name}, which is "
             f"now {protocol.version}, and versions are not compared; {again}"
         )
-    if threshold is not None and threshold not in scores.at:
+    if threshold is not None and threshold not in scores.at and scores.cut is None:
         raise DataError(f"{run.path}: no figures at the threshold {threshold!r}, only {', '.join(scores.at)}")
     return dict(scores.at_kind(threshold))
 
