@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wsol.api.modelling import build_localizer
     from wsol.api.picturing import report, visualize
     from wsol.api.scoring import score
+    from wsol.api.starting import init_config
     from wsol.api.training import train
     from wsol.config import Config
     from wsol.run import Run
@@ -40,6 +41,7 @@ _HOMES = {
     "compare": "wsol.api.comparing",
     "evaluate": "wsol.api.evaluating",
     "export": "wsol.api.localizing",
+    "init_config": "wsol.api.starting",
     "load": "wsol.api.localizing",
     "localize": "wsol.api.localizing",
     "open_dataset": "wsol.api.data",
@@ -59,6 +61,7 @@ __all__ = [
     "compare",
     "evaluate",
     "export",
+    "init_config",
     "load",
     "localize",
     "open_dataset",

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 def add_config_arguments(parser: argparse.ArgumentParser) -> None:
     """CONFIG as `args.config`, every --set as one text in `args.overrides`, for `read_config`."""
-    parser.add_argument("config", type=Path, metavar="CONFIG", help="YAML file; see configs/")
+    parser.add_argument(
+        "config", type=Path, metavar="CONFIG", help="YAML file, or a name from 'wsol configs'"
+    )
     parser.add_argument(
         "--set",
         dest="overrides",
@@ -26,5 +28,6 @@ def add_config_arguments(parser: argparse.ArgumentParser) -> None:
 def read_config(args: argparse.Namespace) -> Config:
     """The config that the arguments name, with every --set on top."""
     from wsol.config_file import load_config
+    from wsol.shipped_configs import find_config
 
-    return load_config(args.config, args.overrides)
+    return load_config(find_config(args.config), args.overrides)

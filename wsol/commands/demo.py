@@ -17,7 +17,7 @@ results. Every step is an ordinary command, printed before it runs, so that you 
   wsol demo --out /tmp/try   into another folder
 """
 
-CONFIG = Path(__file__).resolve().parents[2] / "configs" / "demo.yaml"
+CONFIG = "demo"  # one of the configs that come with wsol
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,11 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from wsol.cli import main
-    from wsol.errors import ConfigError
     from wsol.runs.folder import RunFolder
 
-    if not CONFIG.is_file():
-        raise ConfigError(f"the demo needs {CONFIG}, which is part of the repository: run it from a clone")
     started = time.monotonic()
     folder = RunFolder(free_folder(args.out / "run"))
     sheet = args.out / "birds.png"
@@ -61,16 +58,16 @@ def free_folder(path: Path) -> Path:
 
 def steps(birds: Path, sheet: Path, run_dir: Path) -> list[list[str]]:
     """The commands of the demo, in order. Birds that an earlier demo painted are kept."""
-    from wsol.config_file import load_config
+    from wsol.config import Config
 
-    counts = load_config(CONFIG).data.options  # how many birds the config trains on
+    counts = Config.read(CONFIG).data.options  # how many birds the config trains on
     paint = ["data", "synth", str(birds), *(word for k, v in counts.items() for word in (f"--{k}", str(v)))]
     run = str(run_dir)
     return [
         *([] if birds.exists() else [paint]),
         ["data", "check", str(birds)],
         ["data", "info", str(birds), "--out", str(sheet)],
-        ["train", str(CONFIG), "--set", f"data.root={birds}", "--run-dir", run],
+        ["train", CONFIG, "--set", f"data.root={birds}", "--run-dir", run],
         ["evaluate", run, "--protocol", "all"],
         ["visualize", run, "--pick", "random", "--num", "12"],
         ["report", run],

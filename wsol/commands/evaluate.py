@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
+
+from wsol.commands.next_commands import localize_command
 
 HELP = "measure a trained localizer: localization and classification, by named protocols"
 DESCRIPTION = """\
@@ -49,6 +52,7 @@ def run(args: argparse.Namespace) -> None:
 
     from wsol.api.evaluating import evaluate
     from wsol.commands.evaluation_text import evaluation_lines
+    from wsol.run import Run
     from wsol.runs.files import write_json
     from wsol.runs.ranks import is_main_process
 
@@ -67,3 +71,6 @@ def run(args: argparse.Namespace) -> None:
         if args.json:
             write_json(args.json, found.to_json(), parents=True)
         print("\n".join(evaluation_lines(found, str(args.run_dir))))
+        print(
+            f"next: {shlex.join(['wsol', 'report', str(args.run_dir)])}, or {localize_command(Run(args.run_dir))}"
+        )
