@@ -102,6 +102,4 @@ def _near(path: Path, shipped: dict[str, ShippedConfig]) -> str:
     names = same or list(dict.fromkeys(near))[:3]
     if not names:
         return "; 'wsol configs' lists those that come with wsol"
-    return (
-        f"; did you mean {' or '.join(repr(n) for n in names)}? ('wsol configs' lists what comes with wsol)"
-    )
+    return f"; did you mean {' or '.join(repr(n) for n in names)}? ('wsol configs' lists them)"

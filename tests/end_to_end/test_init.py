@@ -163,9 +163,9 @@ def test_strange_names_survive(capsys: pytest.CaptureFixture[str]) -> None:
         (lambda root: root.write_text("x"), "no such folder"),
         (
             lambda root: make_photos(root, ("",)),
-            "5 photos without a class, and training needs a class for each",
+            "5 photos without a class, and training needs one for each",
         ),
-        (lambda root: make_photos(root, ("cat",)), "training needs two classes or more, and this is cat"),
+        (lambda root: make_photos(root, ("cat",)), "training needs two classes or more, and here is cat"),
         (
             lambda root: [make_photos(root), shutil.copy(root / "cat" / "0.png", root / "stray.png")],
             "to mend first: .*stray.png has no class",

@@ -98,7 +98,7 @@ def config_text(found: Survey, test_share: float | None, problem: str | None) ->
         "clip_norm": (5.0, ""),
         "freeze": (
             network.stays if few else None,
-            "few photos: this stage and all before it stay as they are",
+            "few photos: up to this stage the network stays as it is",
         ),
         "schedule": ({"name": "cosine", "warmup_epochs": 1}, ""),
         "validate_every": (5 if val_share else None, "epochs"),

@@ -84,7 +84,8 @@ def weights_problem() -> str | None:
 
 def _findings(found: Survey, config: Config, test_share: float | None, problem: str | None) -> Iterator[str]:
     index, train, test = found.index, found.per_class("train"), found.per_class("test")
-    yield f"{index.root}: {len(index.samples):,} photos of {len(index.classes):,} classes (kind: {found.kind})"
+    counted = f"{len(index.samples):,} photos of {len(index.classes):,} classes"
+    yield f"{index.root}: {counted} (kind: {found.kind})"
     if len(index.classes) <= LISTED:
         boxed = [sum(bool(s.boxes) for s in index.samples if s.label == i) for i in range(len(index.classes))]
         rows = [[name, *map(str, n)] for name, *n in zip(index.classes, train, test, boxed, strict=True)]
@@ -104,8 +105,8 @@ def _findings(found: Survey, config: Config, test_share: float | None, problem: 
         yield "  list the true boxes of some photos in a CSV file there, with the columns image,x0,y0,x1,y1"
     if found.boxed and test_share == 0:
         yield (
-            f"too few photos to hold some out for a test: a class has {min(train)}, {LEAST_FOR_TEST} are needed; "
-            "'wsol evaluate' will have nothing to measure"
+            f"too few photos to hold some out for a test: a class has {min(train)}, {LEAST_FOR_TEST} are "
+            "needed; 'wsol evaluate' will have nothing to measure"
         )
     if not config.data.val_share:
         yield (
@@ -114,6 +115,6 @@ def _findings(found: Survey, config: Config, test_share: float | None, problem: 
         )
     if problem:
         yield f"pretrained weights cannot be had here: {problem}"
-        yield "  a small network learns from scratch, which takes hundreds of photos of a class for good boxes;"
-        yield "  for better ones run this again with a network connection, or, with a file of weights, add to the"
-        yield "  next command: --set model.backbone=mobilenet_v1 --set model.weights=FILE"
+        yield "  a small network learns from scratch: good boxes then take hundreds of photos of a class;"
+        yield "  for better ones run this again with a network connection; or, with a file of weights,"
+        yield "  add to the next command: --set model.backbone=mobilenet_v1 --set model.weights=FILE"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 
-from wsol.commands.next_commands import localize_command
+from wsol.commands.next_commands import localize_command, report_command
 
 HELP = "measure a trained localizer: localization and classification, by named protocols"
 DESCRIPTION = """\
@@ -71,6 +70,5 @@ def run(args: argparse.Namespace) -> None:
         if args.json:
             write_json(args.json, found.to_json(), parents=True)
         print("\n".join(evaluation_lines(found, str(args.run_dir))))
-        print(
-            f"next: {shlex.join(['wsol', 'report', str(args.run_dir)])}, or {localize_command(Run(args.run_dir))}"
-        )
+        run = Run(args.run_dir)
+        print(f"next: {report_command(run)}, or {localize_command(run)}")

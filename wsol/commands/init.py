@@ -14,9 +14,9 @@ Look at a folder of photos, say what is in it, and write a commented config. The
   wsol init photos/ --annotations boxes.csv --out cats.yaml
 
 The folder has one folder for each class (photos/cat/*.jpg, photos/dog/*.jpg), and perhaps photos/train and
-photos/test above them; or it is laid out like CUB-200-2011. Training needs no boxes. To measure, put a file of
-true boxes into the folder: a COCO file, or a CSV table with one row for each box, of which only `image` is
-needed (paths below the folder, boxes in pixels):
+photos/test above them; or it is laid out like CUB-200-2011. Training needs no boxes. To measure, put a file
+of true boxes into the folder: a COCO file, or a CSV table with one row for each box (paths below the folder,
+boxes in pixels). Only the column `image` is needed, and the four of the box only together:
 
   image,label,split,x0,y0,x1,y1
   cat/1.jpg,cat,test,12,30,200,180

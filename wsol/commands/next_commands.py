@@ -13,6 +13,10 @@ def evaluate_command(run: Run) -> str:
     return shlex.join(["wsol", "evaluate", str(run.path)])
 
 
+def report_command(run: Run) -> str:
+    return shlex.join(["wsol", "report", str(run.path)])
+
+
 def localize_command(run: Run) -> str:
     """On the photos that it was trained on: others can be given in their place."""
     photos = str(run.config.data.root)

@@ -69,18 +69,18 @@ def survey(root: Path, annotations: Path | None = None, test_share: float = 0.0)
         options["test_share"] = test_share
     faults = Faults(collect=True)
     index = read_dataset(root, faults, kind, **options)
-    if not index.classes:
+    if not index.classes and annotations is None:
         raise DataError(
-            f"{root}: no photo has a class ({len(faults.found):,} photos without), and training needs one for "
-            "each: make one folder for each class (PHOTOS/cat/*.jpg, PHOTOS/dog/*.jpg), or put a CSV file with "
-            "the columns image,label into the folder"
+            f"{root}: {len(faults.found):,} photos without a class, and training needs one for each: make "
+            "one folder for each class (PHOTOS/cat/*.jpg, PHOTOS/dog/*.jpg), or put a CSV file with the "
+            "columns image,label into the folder"
         )
     if faults.found:
         raise DataError.listing(f"{root}: to mend first", faults.found)
     if len(index.classes) < 2:
         raise DataError(
-            f"{root}: only one class ({', '.join(index.classes)}), and training needs two or more: add a folder "
-            "with photos of something else"
+            f"{root}: training needs two classes or more, and here is {' '.join(index.classes) or 'none'}: add "
+            "a folder with photos of something else"
         )
     usable, bad = refuse_bad_images(index, "skip")
     notes += _remarks(root, usable, annotations, faults)
@@ -94,9 +94,8 @@ def find_annotations(root: Path) -> tuple[Path | None, list[str]]:
     """
     found: list[Path] = []
     notes: list[str] = []
-    for path in sorted(
-        p for p in root.iterdir() if p.suffix.lower() in TABLES and not p.name.startswith(".")
-    ):
+    tables = [p for p in root.iterdir() if p.suffix.lower() in TABLES and not p.name.startswith(".")]
+    for path in sorted(tables):
         try:
             listed = read_annotations(path, Faults(collect=True))
         except DataError as error:
@@ -120,8 +119,8 @@ def _remarks(root: Path, index: DataIndex, annotations: Path | None, faults: Fau
     boxed = [s for s in index.samples if s.boxes]
     if 0 < len(boxed) < len(index.samples):
         first = next(s for s in index.samples if not s.boxes)
-        without = len(index.samples) - len(boxed)
-        yield f"{without:,} photos have no box, the first is {first.name}; among the test photos each is a miss"
+        without = f"{len(index.samples) - len(boxed):,} photos have no box, the first is {first.name}"
+        yield f"{without}; as a test photo each of them is a miss"
     empty = [name for label, name in enumerate(index.classes) if not _has(index.split("train"), label)]
     if empty:
         yield f"no photo to train on: {', '.join(empty[:5])}{', ...' if len(empty) > 5 else ''}"
