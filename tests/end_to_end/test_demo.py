@@ -20,8 +20,9 @@ train: {epochs: 1, batch_size: 8}
 """
 
 
-def test_every_step_is_a_command_that_parses(tmp_path: Path) -> None:
-    commands = demo.steps(tmp_path / "birds", tmp_path / "birds.png", tmp_path / "run")
+@pytest.mark.parametrize("changes", [{}, demo.FAST], ids=["whole", "fast"])
+def test_every_step_is_a_command_that_parses(tmp_path: Path, changes: dict[str, object]) -> None:
+    commands = demo.steps(tmp_path / "birds", tmp_path / "birds.png", tmp_path / "run", changes)
     assert [command[0] for command in commands].count("data") == 3
     for command in commands:
         assert build_parser().parse_args(command).run.__module__.startswith(f"wsol.commands.{command[0]}")

@@ -79,8 +79,8 @@ def survey(root: Path, annotations: Path | None = None, test_share: float = 0.0)
         raise DataError.listing(f"{root}: to mend first", faults.found)
     if len(index.classes) < 2:
         raise DataError(
-            f"{root}: training needs two classes or more, and here is {' '.join(index.classes) or 'none'}: add "
-            "a folder with photos of something else"
+            f"{root}: training needs two classes or more, and here is {' '.join(index.classes) or 'none'}: "
+            "add a folder with photos of something else"
         )
     usable, bad = refuse_bad_images(index, "skip")
     notes += _remarks(root, usable, annotations, faults)
