@@ -24,10 +24,9 @@ FAST = {"data.train": 40, "train.epochs": 12}  # what `--fast` changes in it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--out", type=Path, default=Path("demo"), help="where everything goes (default: demo)"
-    )
-    parser.add_argument("--fast", action="store_true", help="fewer birds and epochs")
+    add = parser.add_argument
+    add("--out", type=Path, default=Path("demo"), help="where everything goes (default: demo)")
+    add("--fast", action="store_true", help="fewer birds and epochs")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,8 +35,8 @@ def run(args: argparse.Namespace) -> int:
 
     started = time.monotonic()
     folder = RunFolder(free_folder(args.out / "run"))
-    sheet = args.out / "birds.png"
     birds = args.out / ("birds-fast" if args.fast else "birds")
+    sheet = birds.with_suffix(".png")
     for command in steps(birds, sheet, folder.path, FAST if args.fast else {}):
         print(f"\n$ wsol {shlex.join(command)}", flush=True)
         code = main(command)
@@ -62,24 +61,18 @@ def free_folder(path: Path) -> Path:
 
 
 def steps(birds: Path, sheet: Path, run_dir: Path, changes: Mapping[str, object]) -> list[list[str]]:
-    """The commands of the demo, in order. Birds that an earlier demo painted are kept. changes: of the config."""
+    """The commands of the demo, in order. Birds that are there are kept. changes: values of the config."""
     from wsol.config import Config
 
     counts = Config.read(CONFIG, set=changes).data.options  # how many birds the config trains on
-    settings = {"data.root": birds, **changes}
     paint = ["data", "synth", str(birds), *(word for k, v in counts.items() for word in (f"--{k}", str(v)))]
+    values = {"data.root": birds, **changes}
     run = str(run_dir)
     return [
         *([] if birds.exists() else [paint]),
         ["data", "check", str(birds)],
         ["data", "info", str(birds), "--out", str(sheet)],
-        [
-            "train",
-            CONFIG,
-            *(word for k, v in settings.items() for word in ("--set", f"{k}={v}")),
-            "--run-dir",
-            run,
-        ],
+        ["train", CONFIG, "--run-dir", run, *(w for k, v in values.items() for w in ("--set", f"{k}={v}"))],
         ["evaluate", run, "--protocol", "all"],
         ["visualize", run, "--pick", "random", "--num", "12"],
         ["report", run],
