@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from wsol.api import starting
+from wsol.api import first_config, starting
 from wsol.cli import main
 from wsol.config import Config
 
@@ -185,8 +187,6 @@ def test_strange_names_survive(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_cannot_be_trained_on_is_one_line(
     make: object, reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import re
-
     make(Path("photos"))  # type: ignore[operator]
     assert main(["init", "photos"]) == 2
     last = capsys.readouterr().err.splitlines()[-1]
@@ -198,11 +198,11 @@ def test_what_cannot_be_trained_on_is_one_line(
 @pytest.mark.long
 @pytest.mark.parametrize("with_boxes", [False, True])
 def test_from_photos_to_boxes_by_what_each_command_suggests(
-    birds: Path, with_boxes: bool, capsys: pytest.CaptureFixture[str]
+    birds: Path, with_boxes: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten photos of two kinds: init, then what it says, then what that says, until there are boxes."""
-    import shlex
-
+    monkeypatch.setattr(first_config, "MOST_EPOCHS", 3)  # the boxes need not be good here
+    monkeypatch.setattr(first_config, "FEWEST_EPOCHS", 3)
     names = []
     for folder in sorted((birds / "images").iterdir())[:2]:
         Path("photos", folder.name).mkdir(parents=True)

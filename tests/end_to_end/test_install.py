@@ -22,6 +22,7 @@ train: {epochs: 1, batch_size: 4, device: cpu}
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)  # a dozen processes, each of which imports torch
 def test_the_wheel_works_outside_of_the_clone(repository: Path, tmp_path: Path) -> None:
     pytest.importorskip("setuptools", minversion="77")
     source = tmp_path / "source"

@@ -67,12 +67,7 @@ def config_text(found: Survey, test_share: float | None, problem: str | None) ->
         "test_share": (test_share, _about_test(found, test_share)),
         "image_size": (network.image_size, "pixels: side of the square that the network sees"),
         "resize": (network.resize, "pixels: side before a part of it is cut out at random in training"),
-        "val_share": (
-            val_share,
-            "of the training photos, held out to watch the training and to choose the threshold"
-            if val_share
-            else f"nothing is held out: a class has fewer than {LEAST_FOR_VALIDATION} training photos",
-        ),
+        "val_share": (val_share, _about_validation(found, val_share)),
         "workers": (0 if few else 2, "processes that read photos beside the training"),
         "on_bad_image": ("skip" if found.bad else None, "'wsol data check' lists what is left out"),
     }
@@ -122,6 +117,13 @@ def _about_test(found: Survey, test_share: float | None) -> str:
     if not found.boxed:
         return "all photos are for training: without boxes there is nothing to measure on others"
     return f"all photos are for training: a class has fewer than {LEAST_FOR_TEST}"
+
+
+def _about_validation(found: Survey, val_share: float) -> str:
+    if not val_share:
+        return f"nothing is held out: a class has fewer than {LEAST_FOR_VALIDATION} training photos"
+    purpose = "to watch the training" + (" and to choose the threshold" if found.boxed else "")
+    return f"of the training photos, held out {purpose}"
 
 
 def _yaml(value: Any) -> str:

@@ -111,7 +111,7 @@ def _findings(found: Survey, config: Config, test_share: float | None, problem: 
     if not config.data.val_share:
         yield (
             f"too few photos to hold some out of the training: a class has {min(train)}, "
-            f"{LEAST_FOR_VALIDATION} are needed; boxes will be cut at a fixed threshold"
+            f"{LEAST_FOR_VALIDATION} are needed; no accuracy on unseen photos will be shown meanwhile"
         )
     if problem:
         yield f"pretrained weights cannot be had here: {problem}"
