@@ -19,6 +19,7 @@ from gpca.eca import ECA
 from gpca.gct import GCT
 from gpca.gpca import GPCA, Posterior
 from gpca.insertion import Insertion, insert_attention
+from gpca.readings import READINGS, Reading
 from gpca.registry import (
     attention_class,
     attention_options,
@@ -34,6 +35,7 @@ __all__ = [
     "ECA",
     "GCT",
     "GPCA",
+    "READINGS",
     "SE",
     "SRP",
     "Attention",
@@ -45,6 +47,7 @@ __all__ = [
     "Insertion",
     "NLNet",
     "Posterior",
+    "Reading",
     "SpatialAttention",
     "attention_class",
     "attention_options",

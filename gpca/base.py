@@ -1,6 +1,7 @@
 """What the attentions of this package have in common."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
@@ -37,6 +38,9 @@ class Attention(nn.Module, ABC):
     min_places: ClassVar[int] = 1
     #: Parameters, by their name in this module, that a trainer should keep out of weight decay.
     no_weight_decay: ClassVar[tuple[str, ...]] = ()
+    #: Options that a record of a trained network should state even where they have their default, because the
+    #: default may change; each with what it is in records from before the option existed.
+    recorded_options: ClassVar[Mapping[str, object]] = {}
 
     def __init__(
         self, channels: int, device: torch.device | str | None = None, dtype: torch.dtype | None = None
@@ -53,6 +57,10 @@ class Attention(nn.Module, ABC):
     @abstractmethod
     def forward(self, x: Tensor) -> Tensor:
         """The re-weighted map: (N, C, H, W) -> the same shape."""
+
+    def scalars(self) -> dict[str, float]:
+        """Learned numbers that are worth following over training, by name; a subclass gives its own."""
+        return {}
 
     def check_input(self, x: Tensor) -> None:
         """Refuse what the module cannot answer for, before any arithmetic."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wsol.api.modelling import build_localizer
     from wsol.api.picturing import report, visualize
     from wsol.api.scoring import score
+    from wsol.api.starting import init_config
     from wsol.api.training import train
     from wsol.config import Config
     from wsol.run import Run
@@ -44,6 +45,7 @@ _HOMES = {
     "discover": "wsol.api.discovering",
     "evaluate": "wsol.api.evaluating",
     "export": "wsol.api.localizing",
+    "init_config": "wsol.api.starting",
     "load": "wsol.api.localizing",
     "localize": "wsol.api.localizing",
     "open_dataset": "wsol.api.data",
@@ -65,6 +67,7 @@ __all__ = [
     "discover",
     "evaluate",
     "export",
+    "init_config",
     "load",
     "localize",
     "open_dataset",

@@ -71,7 +71,7 @@ class Run:
         """The resolved config that the run was trained with."""
         load_recorded(self.folder.plugins, self.path)
         moved = {} if self._data_root is None else {"data.root": self._data_root}
-        return load_config(self.folder.config, set=moved)
+        return load_config(self.folder.config, set=moved, of_run=True)
 
     @cached_property
     def data(self) -> DataRecord:

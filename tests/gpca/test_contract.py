@@ -10,6 +10,7 @@ from torch import Tensor
 
 from gpca import (
     GPCA,
+    READINGS,
     SRP,
     Attention,
     ChannelAttention,
@@ -36,6 +37,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("gcnet", {}),
     ("gct", {}),
     ("bam", {}),
+    *(("gpca", {"reading": reading}) for reading in READINGS if reading != "literal"),
+    ("gpca", {"variant": "fixed", "theta": "auto", "center": True}),
 ]
 CHANNELS = 20
 # The sum of a map over the places, where it is not a weight of each place but a share.
@@ -260,7 +263,7 @@ def test_deepcopy_is_independent(attention: Attention) -> None:
 
 def test_no_weight_decay_names_parameters_that_some_variant_has(attention: Attention) -> None:
     assert isinstance(attention.no_weight_decay, tuple)
-    assert set(attention.no_weight_decay) <= {"raw_theta"}
+    assert set(attention.no_weight_decay) <= {"raw_theta", "raw_gain"}
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool, torch.complex64])

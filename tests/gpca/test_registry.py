@@ -8,6 +8,7 @@ from torch import Tensor
 
 from gpca import (
     GPCA,
+    READINGS,
     SE,
     ChannelAttention,
     Constant,
@@ -68,7 +69,8 @@ def test_options_with_their_types() -> None:
     options = attention_options("gpca")
     assert list(options)[:4] == ["variant", "delta", "reduction", "normalize"]
     assert get_origin(options["variant"]) is Literal
-    assert get_args(options["reduction"]) == ("mean", "sum")
+    assert get_args(get_args(options["reduction"])[0]) == ("mean", "sum")
+    assert get_args(options["reading"]) == tuple(READINGS)
     with pytest.raises(ValueError, match="unknown attention"):
         attention_options("none")
 

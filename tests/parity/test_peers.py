@@ -93,8 +93,7 @@ def danet_box(raw: Map, threshold: float, size: Size) -> Box:
 
 
 def danet_truth(box: Box, size: Size) -> Box:
-    x, y, w, h = box[0], box[1], box[2] - box[0], box[3] - box[1]
-    return (x, y, x + w - 1, y + h - 1)
+    return (box[0], box[1], box[2] - 1, box[3] - 1)  # from x + width - 1, where x + width is box[2] already
 
 
 def tscam_box(raw: Map, threshold: float, size: Size) -> Box:
@@ -216,8 +215,7 @@ def steps(rng: np.random.Generator) -> Map:
 
 
 def squares(rng: np.random.Generator) -> Map:
-    """Equal squares: ties between components and between contours. Some have a tail to the lower left, so
-    that the topmost, leftmost box is not the one whose pixel comes first."""
+    """Equal squares, some with a corner moved: ties between components and between contours."""
     raw = np.zeros((SIDE, SIDE))
     for _ in range(rng.integers(2, 7)):
         y, x = rng.choice([4, 20, 36]), rng.choice([6, 20, 34])
@@ -240,6 +238,13 @@ def degenerate() -> Iterator[Map]:
     corner[-1, -1] = 1
     yield corner
     yield 1 - corner
+    # Two components of 16 pixels in the same top row: the first pixel is of the square, the leftmost box of
+    # the hook that reaches below it.
+    tied = np.zeros((SIDE, SIDE))
+    tied[10:14, 20:24] = 1
+    tied[10:16, 28] = 1
+    tied[15, 18:28] = 1
+    yield tied
 
 
 def truth_near(rng: np.random.Generator, size: Size) -> Box:

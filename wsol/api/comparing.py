@@ -46,16 +46,24 @@ def compare(
     return compare_runs(as_runs(runs), protocol, threshold, published, backbones)
 
 
-def analyze(runs: Runs, *, classes: Sequence[str] | None = None, out: Path | str | None = None) -> Analysis:
-    """What the channel attention of evaluated runs has learned: likelihoods and distributions of its masks.
+def analyze(
+    runs: Runs,
+    *,
+    classes: Sequence[str] | None = None,
+    out: Path | str | None = None,
+    formats: Sequence[str] = ("png",),
+) -> Analysis:
+    """Whether the channel attention of evaluated runs acts: in words, figures and pictures of its masks.
 
     Args:
         runs: one run or several, or their folders.
         classes: names or labels of the classes that the pictures show; by default five of them.
         out: folder for the files, for one run only; by default `analysis` in each run folder.
+        formats: of the pictures: png, pdf, svg.
 
     >>> import wsol
-    >>> wsol.analyze("runs/demo").rows[0].method
-    'CAM-GPCA'
+    >>> found = wsol.analyze("runs/demo")
+    >>> found.rows[0].method, 0 <= found.runs[0].effect.auc <= 1
+    ('CAM-GPCA', True)
     """
-    return analyze_runs(as_runs(runs), classes, None if out is None else Path(out))
+    return analyze_runs(as_runs(runs), classes, None if out is None else Path(out), formats)

@@ -265,9 +265,12 @@ def _refuse_unfit(run: Run, index: DataIndex) -> None:
         )
     test = index.split("test")
     if not test:
-        raise DataError(f"{index.root}: no test images: nothing to evaluate")
+        raise DataError(f"{index.root}: no test images: nothing to evaluate; 'wsol localize' needs none")
     if not any(s.boxes for s in test):
-        raise DataError(f"{index.root}: no test image has a box: localization cannot be measured")
+        raise DataError(
+            f"{index.root}: no test image has a box: localization cannot be measured; give some a box (see "
+            "'wsol init --help'), or use 'wsol localize', which needs none"
+        )
     if index.digest() != run.data.digest:
         note(f"{index.root} is not the data that {run.path} was trained on")
 

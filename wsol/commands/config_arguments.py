@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 def add_config_arguments(parser: argparse.ArgumentParser, optional: bool = False) -> None:
     """CONFIG as `args.config`, every --set as one text in `args.overrides`, for `read_config`."""
     parser.add_argument(
-        "config", type=Path, metavar="CONFIG", nargs="?" if optional else None, help="YAML file; see configs/"
+        "config",
+        type=Path,
+        metavar="CONFIG",
+        nargs="?" if optional else None,
+        help="YAML file, or a name from 'wsol configs'",
     )
     parser.add_argument(
         "--set",
@@ -28,5 +32,6 @@ def add_config_arguments(parser: argparse.ArgumentParser, optional: bool = False
 def read_config(args: argparse.Namespace) -> Config:
     """The config that the arguments name, with every --set on top."""
     from wsol.config_file import load_config
+    from wsol.shipped_configs import find_config
 
-    return load_config(args.config, args.overrides)
+    return load_config(find_config(args.config), args.overrides)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from wsol.commands.next_commands import localize_command, report_command
+
 HELP = "measure a trained localizer: localization and classification, by named protocols"
 DESCRIPTION = """\
 Run a trained localizer over the test images and score it. Each image passes the network once
@@ -52,6 +54,7 @@ def run(args: argparse.Namespace) -> None:
 
     from wsol.api.evaluating import evaluate
     from wsol.commands.evaluation_text import evaluation_lines
+    from wsol.run import Run
     from wsol.runs.files import write_json
     from wsol.runs.ranks import is_main_process
 
@@ -70,3 +73,5 @@ def run(args: argparse.Namespace) -> None:
         if args.json:
             write_json(args.json, found.to_json(), parents=True)
         print("\n".join(evaluation_lines(found, str(args.run_dir))))
+        run = Run(args.run_dir)
+        print(f"next: {report_command(run)}, or {localize_command(run)}")

@@ -12,9 +12,9 @@ DESCRIPTION = """\
 Build the localizer of a config and print it as a table: the stages of its backbone, what follows them, the
 shapes for one image, parameters and multiply-adds, and which weights were loaded.
 
-  wsol model configs/cub/vgg16_adl_gpca.yaml
-  wsol model configs/demo.yaml --classes 12
-  wsol model configs/cub/vgg16_danet.yaml --classes 200 --set model.weights=none
+  wsol model cub/vgg16_adl_gpca
+  wsol model demo --classes 12
+  wsol model cub/vgg16_danet --classes 200 --set model.weights=none
 
 The number of classes and their hierarchy are the data set's. Where there is no data set yet, they are those
 of CUB-200-2011; with --classes N, its first N species.

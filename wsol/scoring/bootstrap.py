@@ -1,4 +1,4 @@
-"""Percentile bootstrap intervals of shares: how much a figure may differ for other test images."""
+"""Percentile bootstrap intervals of means: how much a figure may differ for other test images."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BLOCK = 100  # draws at a time, which bounds the memory
 
 
 def intervals(
-    hits: NDArray[np.bool_],
+    hits: NDArray[np.bool_] | NDArray[np.float64],
     seed: int = 0,
     draws: int = DRAWS,
     groups: NDArray[np.integer] | None = None,
