@@ -50,7 +50,7 @@ def locate(
         return FoundObject(Localization(image, [], heat, region), np.zeros(heat.shape, dtype=bool))
     mask = largest_component(heat > 0)
     box = EXTRACTION.to_original(view, boxes.single[0], size)
-    score = float(heat[mask].sum() / heat.sum())
+    score = min(float(heat[mask].sum() / heat.sum()), 1.0)  # rounding may go beyond
     return FoundObject(Localization(image, [Finding(label, name, score, box)], heat, region), mask)
 
 
