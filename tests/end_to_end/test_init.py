@@ -38,11 +38,12 @@ def make_photos(root: Path, classes: tuple[str, ...] = ("cat", "dog"), each: int
     return names
 
 
-def write_boxes(path: Path, names: list[str]) -> None:
+def write_table(path: Path, names: list[str]) -> Path:
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["image", "x0", "y0", "x1", "y1"])
         rows.writerows([name, 5, 5, 30, 30] for name in names)
+    return path
 
 
 def init(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, Config]:
@@ -80,7 +81,7 @@ def test_a_config_that_is_there_stays(capsys: pytest.CaptureFixture[str]) -> Non
 def test_many_photos_and_weights(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starting, "weights_problem", lambda: None)
     names = make_photos(Path("photos"), each=20)
-    write_boxes(Path("photos/boxes.csv"), names)
+    write_table(Path("photos/boxes.csv"), names)
     said, config = init(capsys, "photos")
     assert "boxes: 40 photos have one (from boxes.csv); they are used to measure, not to train" in said
     assert "too few" not in said
@@ -94,7 +95,7 @@ def test_many_photos_and_weights(capsys: pytest.CaptureFixture[str], monkeypatch
 
 
 def test_boxes_of_too_few_photos(capsys: pytest.CaptureFixture[str]) -> None:
-    write_boxes(Path("boxes.csv"), make_photos(Path("photos"), each=3))
+    write_table(Path("boxes.csv"), make_photos(Path("photos"), each=3))
     said, config = init(capsys, "photos", "--annotations", "boxes.csv")
     assert "too few photos to hold some out for a test: a class has 3, 5 are needed" in said
     assert config.data.options["test_share"] == 0
@@ -143,7 +144,7 @@ def test_the_same_photo_for_training_and_for_test_is_left_out(capsys: pytest.Cap
     for i in range(10):
         shutil.copy(f"photos/cat/{i}.png", f"photos/cat/copy{i}.png")
         names.append(f"cat/copy{i}.png")
-    write_boxes(Path("photos/boxes.csv"), names)
+    write_table(Path("photos/boxes.csv"), names)
     said, config = init(capsys, "photos")
     assert "which is for test" in said
     assert config.data.on_bad_image == "skip"
@@ -173,9 +174,7 @@ def test_strange_names_survive(capsys: pytest.CaptureFixture[str]) -> None:
             "to mend first: .*stray.png has no class",
         ),
         (
-            lambda root: [
-                write_boxes(root / f"{i}.csv", make_photos(root)) for i in "ab" if make_photos(root)
-            ],
+            lambda root: [write_table(root / name, make_photos(root)) for name in ("a.csv", "b.csv")],
             "a.csv and b.csv both list photos; say which one with --annotations FILE",
         ),
         (
@@ -210,7 +209,7 @@ def test_from_photos_to_boxes_by_what_each_command_suggests(
             names.append(f"{folder.name}/{photo.name}")
             shutil.copy(photo, Path("photos", names[-1]))
     if with_boxes:
-        write_boxes(Path("photos/boxes.csv"), names)
+        write_table(Path("photos/boxes.csv"), names)
     command, typed = "wsol init photos/", []
     while not Path("found/photos/boxes.csv").exists():
         assert main(shlex.split(command)[1:]) == 0
@@ -219,4 +218,4 @@ def test_from_photos_to_boxes_by_what_each_command_suggests(
         command = suggested.rpartition("next: ")[2].rpartition(", or ")[2]
     assert typed == ["init", "train", *(["evaluate"] if with_boxes else []), "localize"]
     with Path("found/photos/boxes.csv").open() as file:
-        assert {row["image"] for row in csv.DictReader(file)} == set(names)
+        assert {row["file"] for row in csv.DictReader(file)} == set(names)

@@ -32,18 +32,18 @@ def test_the_wheel_works_outside_of_the_clone(repository: Path, tmp_path: Path) 
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(repository / name, source / name)
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    wheel = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, source]
+    wheel = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), str(source)]
     subprocess.run(wheel, check=True)
 
     # An environment of its own, which sees the packages of this one, but not what is installed as editable.
     home = tmp_path / "environment"
     venv.create(home)
-    python = home / "bin" / "python"
+    python = str(home / "bin" / "python")
     packages = Path(sysconfig.get_path("purelib", vars={"base": str(home), "platbase": str(home)}))
     (packages / "these.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n")
     (built,) = tmp_path.glob("wsol-*.whl")
     # pip would take the editable copy for an installed one: it is not to look at it.
-    install = [*pip, "--python", python, "install", "--no-deps", "--ignore-installed", built]
+    install = [*pip, "--python", python, "install", "--no-deps", "--ignore-installed", str(built)]
     subprocess.run(install, check=True)
 
     elsewhere = tmp_path / "elsewhere"
@@ -51,7 +51,7 @@ def test_the_wheel_works_outside_of_the_clone(repository: Path, tmp_path: Path) 
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1"}
 
     def wsol(*arguments: str) -> str:
-        command = [home / "bin" / "wsol", *arguments]
+        command = [str(home / "bin" / "wsol"), *arguments]
         done = subprocess.run(command, cwd=elsewhere, env=environment, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
