@@ -12,7 +12,7 @@ from wsol.scoring.published import PublishedComplexity, published_complexity
 from wsol.text_table import html_table, text_table
 
 #: Options that get a row of their own, as in the paper.
-VARIANTS = {"gpca": ({}, {"variant": "local"}, {"variant": "mha"})}
+VARIANTS: dict[str, tuple[dict[str, str], ...]] = {"gpca": ({}, {"variant": "local"}, {"variant": "mha"})}
 
 HEAD = (
     *("attention", "parameters", "multiply-adds", "training step", "inference step"),
