@@ -231,6 +231,7 @@ class Train:
     optimizer: Optimizer = Optimizer()
     rates: Rates = Rates()  # multiples of lr
     weight_decay: float = 5e-4
+    freeze: str | None = None  # the stage up to which the backbone stays as it was loaded
     transforms: tuple[Transform, ...] = ()  # of the batches, in the order in which they act
     schedule: Schedule = Schedule(options={"milestones": (80,), "factor": 0.1})
     clip_norm: float | None = None  # the gradient's largest norm

@@ -13,6 +13,7 @@ GROUND = {
     "errors",
     "version",
     "cores",
+    "freed_memory",
     "notices",
     "registry",
     "records",

@@ -166,6 +166,31 @@ def test_keeps_its_promises(backbone: str, drop: str, head: str, attention: str)
     assert summarise(localizer, SIZE).parameters == sum(p.numel() for p in localizer.parameters())
 
 
+@pytest.mark.parametrize(
+    ("backbone", "drop", "head", "attention"),
+    [*going_round([SMALLEST], *PARTS), *going_round(LARGER, *PARTS)],
+)
+def test_frozen_stages_stay_as_they_are(backbone: str, drop: str, head: str, attention: str) -> None:
+    localizer = build(backbone, drop, head, attention)
+    before = {name: value.clone() for name, value in localizer.state_dict().items()}
+    localizer.backbone.freeze(list(localizer.backbone.outline.features)[1])
+    localizer.train()
+    localizer.seed(0)
+    output = localizer(IMAGES, LABELS)
+    torch.stack(list(localizer.loss(output, LABELS).values())).sum().backward()
+    after = localizer.state_dict()
+    layers = [layer for step in localizer.backbone.frozen for layer in localizer.backbone.layers(step)]
+    held = {id(t) for layer in layers for t in (*layer.parameters(), *layer.buffers())}
+    assert held
+    for name, value in (*localizer.named_parameters(), *localizer.named_buffers()):
+        if id(value) in held:
+            assert torch.equal(after[name], before[name])
+            assert value.grad is None
+            assert not value.requires_grad
+    # The drop block may hide a batch from some parameters, but never from all that still learn.
+    assert any(p.grad is not None and p.grad.any() for p in localizer.backbone.parameters())
+
+
 @pytest.mark.parametrize("tap", TAPS.entries())
 def test_every_drop_block_and_attention_works_at_a_tap(tap: str) -> None:
     localizer = build(SMALLEST, "none", "cam", "identity", (Tap.of(tap, after=("stage1", "stage3")),))

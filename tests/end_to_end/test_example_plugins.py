@@ -69,6 +69,7 @@ def test_there_is_an_example_of_every_kind(repository: Path) -> None:
     assert all(f"`{name}.py`" in listed for name in files)
 
 
+@pytest.mark.long
 def test_all_of_them_train_evaluate_and_report(repository: Path, flat: Path, tmp_path: Path) -> None:
     plugins = shutil.copytree(repository / "examples" / "plugins", tmp_path / "mine")
     config, run = plugins / "everything.yaml", tmp_path / "run"

@@ -137,7 +137,7 @@ def test_a_missing_photo_is_named_and_nothing_else(
     assert json.loads((tmp_path / "out" / "boxes.json").read_text())["images"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_hundred_megapixels_are_handled_alone_in_their_batch(
     find: Finder, tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
@@ -183,7 +183,7 @@ def test_damaged_bytes_give_boxes_or_one_clear_error(
         assert found.box.clip(*found.size) == found.box
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_everything_runs_without_a_display(run: Path, tmp_path: Path) -> None:
     photo = tmp_path / "photo.png"
     Image.fromarray(noise(30, 30)).save(photo)

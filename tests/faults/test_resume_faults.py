@@ -49,6 +49,7 @@ def test_the_comparison_can_fail(birds: Path, tmp_path: Path) -> None:
         assert_same_runs(tmp_path / "a", tmp_path / "b")
 
 
+@pytest.mark.long
 def test_half_precision_resumes_with_its_scale(birds: Path, tmp_path: Path) -> None:
     config = tiny_config(birds, "adl", train__epochs=1, train__amp="fp16")
     train_run(config, tmp_path / "whole")
@@ -59,13 +60,28 @@ def test_half_precision_resumes_with_its_scale(birds: Path, tmp_path: Path) -> N
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("method", "workers"),
-    [("adl", 2), ("adl", 0), ("dgdm", 2), ("danet", 2), ("bas", 2), ("acol", 0), ("spg", 0)],
+    ("method", "workers", "freeze"),
+    [
+        *(("adl", 2, None), ("adl", 0, None), ("dgdm", 2, None), ("danet", 2, None), ("bas", 2, None)),
+        *(("acol", 0, None), ("spg", 0, None), ("adl", 0, "stage1"), ("bas", 0, "stage1")),
+    ],
 )
 def test_the_whole_command_killed_with_sigkill(
-    birds: Path, tmp_path: Path, method: str, workers: int, wsol: Callable[..., subprocess.Popen[str]]
+    birds: Path,
+    tmp_path: Path,
+    method: str,
+    workers: int,
+    freeze: str | None,
+    wsol: Callable[..., subprocess.Popen[str]],
 ) -> None:
-    config = tiny_config(birds, method, data__workers=workers, train__epochs=4, train__checkpoint_every=1)
+    config = tiny_config(
+        birds,
+        method,
+        data__workers=workers,
+        train__epochs=4,
+        train__checkpoint_every=1,
+        train__freeze=freeze,
+    )
     path = write_config(tmp_path / "config.yaml", config)
     run = RunFolder(tmp_path / "killed")
     process = wsol("train", path, "--run-dir", run.path)

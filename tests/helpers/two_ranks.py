@@ -64,11 +64,14 @@ def without_batch_norm(module: nn.Module) -> nn.Module:
     return module
 
 
-def three_steps(config: Config, ranks: Ranks) -> tuple[dict[str, Tensor], list[dict[str, float]]]:
+def three_steps(
+    config: Config, ranks: Ranks, freeze: str | None = None
+) -> tuple[dict[str, Tensor], list[dict[str, float]]]:
     """In double precision, in which rounding neither hides a difference nor makes one."""
     localizer = make_localizer(config)
     without_batch_norm(localizer).double()
-    train_step = TrainStep(localizer, Train(lr=0.05, weight_decay=0.01, accumulate=2), ranks)
+    train = Train(lr=0.05, weight_decay=0.01, accumulate=2, freeze=freeze)
+    train_step = TrainStep(localizer, train, ranks)
     figures = []
     for batch in batches(open_dataset(config.data).split("train"), ranks, 3):
         train_step.set_rate(0.05)
@@ -105,15 +108,16 @@ def main(root: Path) -> None:
     check_words(ranks)
     check_configs(ranks, root)
     check_buffers(config, ranks)
-    weights, figures = three_steps(config, ranks)
+    together = {freeze: three_steps(config, ranks, freeze) for freeze in (None, "stage1")}
     ranks.leave()
     if ranks.is_main:
-        expected, expected_figures = three_steps(config, Ranks.alone())
-        for name, value in expected.items():
-            torch.testing.assert_close(weights[name], value, rtol=1e-9, atol=1e-12)
-        for a, b in zip(figures, expected_figures, strict=True):
-            for name in b:
-                assert abs(a[name] - b[name]) <= 1e-9 * abs(b[name]) + 1e-12, (name, a, b)
+        for freeze, (weights, figures) in together.items():
+            expected, expected_figures = three_steps(config, Ranks.alone(), freeze)
+            for name, value in expected.items():
+                torch.testing.assert_close(weights[name], value, rtol=1e-9, atol=1e-12)
+            for a, b in zip(figures, expected_figures, strict=True):
+                for name in b:
+                    assert abs(a[name] - b[name]) <= 1e-9 * abs(b[name]) + 1e-12, (name, a, b)
         print("two ranks are as one")
 
 

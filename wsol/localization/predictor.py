@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from wsol.data.dataset import make_eval_loader
 from wsol.data.transforms import View
+from wsol.freed_memory import freed_memory_kept
 from wsol.localization.batch import look_at
 from wsol.localization.predictions import Header, Predictions, PredictionsWriter
 from wsol.records import Sample
@@ -53,7 +54,7 @@ def predict(
     bar = tqdm(
         total=len(samples), unit=" images", desc=folder.name, file=sys.stderr, disable=None, leave=False
     )
-    with bar:
+    with bar, freed_memory_kept():
         for part in loader:
 
             def true_and_best(logits: Tensor, labels: Tensor = part.labels) -> Tensor:

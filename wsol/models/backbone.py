@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -130,6 +130,7 @@ class Backbone(nn.Module):
         super().__init__()
         self.stages = nn.ModuleDict(stages)
         self.steps = tuple(_cut(stages, cuts or {}))
+        self.frozen: tuple[Step, ...] = ()
         self.weights_report = weights.report
         held = {id(p) for p in weights.parameters}
         self.pretrained = frozenset(name for name, p in self.named_parameters() if id(p) in held)
@@ -167,6 +168,29 @@ class Backbone(nn.Module):
         """The modules that a step runs one after the other."""
         stage = self.stages[step.stage]
         return [stage] if step.layers is None else list(stage.children())[step.layers]
+
+    def freeze(self, stage: str) -> None:
+        """Hold this stage and all before it still: no gradients, and batch norm with its running statistics.
+
+        They stay in eval mode when the backbone is put into train mode. Taps are no part of a stage.
+
+        Raises:
+            ValueError: no such stage; the near names are in the message.
+        """
+        self.outline.find(stage)
+        last = [step.name for step in self.steps].index(stage)
+        self.frozen = self.steps[: last + 1]
+        for step in self.frozen:
+            for layer in self.layers(step):
+                layer.requires_grad_(False)
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        for step in self.frozen:
+            for layer in self.layers(step):
+                layer.eval()
+        return self
 
     def tail(self, stage: str, x: Tensor, taps: Taps | None = None, detached: bool = False) -> Tensor:
         """The output of the last stage from the output x of a stage before it.

@@ -33,24 +33,28 @@ def adamw(
 
 
 def make_optimizer(localizer: Localizer, train: Train) -> Optimizer:
-    """The optimizer of a config over all parameters, in groups that learn alike.
+    """The optimizer of a config over all parameters that take gradients, in groups that learn alike.
 
     Each group keeps its `multiplier` of the rate that the schedule gives (`train.rates`). What a module
     spares from weight decay (GPCA's theta) is spared.
 
     Raises:
-        ConfigError: `train.rates.named` names a parameter that the localizer does not have.
+        ConfigError: `train.rates.named` names a parameter that the localizer does not have, or that is
+            frozen; or everything is frozen.
     """
-    parameters = dict(localizer.named_parameters())
+    parameters = {name: p for name, p in localizer.named_parameters() if p.requires_grad}
+    if not parameters:
+        raise ConfigError(f"train.freeze: {train.freeze} leaves nothing to train; name an earlier stage")
     for wanted in train.rates.named:
         if not any(_is_named(name, wanted) for name in parameters):
             known = {*parameters, *(name.rpartition(".")[2] for name in parameters)}
             near = suggest(wanted, known)
             hint = near if "did you mean" in near else ""
-            raise ConfigError(f"train.rates.named: the model has no parameter {wanted!r}{hint}")
+            raise ConfigError(f"train.rates.named: the model trains no parameter {wanted!r}{hint}")
     groups: Groups = []
     for group in localizer.parameter_groups():
-        for multiplier, names in _by_rate(group, train.rates).items():
+        trained = [name for name in group.names if name in parameters]
+        for multiplier, names in _by_rate(group, trained, train.rates).items():
             groups.append(
                 {
                     "params": [parameters[name] for name in names],
@@ -65,14 +69,14 @@ def make_optimizer(localizer: Localizer, train: Train) -> Optimizer:
     return made
 
 
-def _by_rate(group: ParameterGroup, rates: Rates) -> dict[float, list[str]]:
-    """The parameters of a group by their multiple of lr."""
+def _by_rate(group: ParameterGroup, names: list[str], rates: Rates) -> dict[float, list[str]]:
+    """These parameters of a group by their multiple of lr."""
     if group.pretrained:
         usual = rates.pretrained_bias if group.bias else 1.0
     else:
         usual = rates.new_bias if group.bias else rates.new
     found: dict[float, list[str]] = {}
-    for name in group.names:
+    for name in names:
         own = [rate for wanted, rate in rates.named.items() if _is_named(name, wanted)]
         found.setdefault(own[0] if own else usual, []).append(name)
     return found

@@ -45,6 +45,11 @@ class TrainStep:
             if ranks.device.type != "cuda":
                 raise ConfigError("train.sync_bn: torch synchronizes batch norm on GPUs only")
             localizer = nn.SyncBatchNorm.convert_sync_batchnorm(localizer)
+        if train.freeze is not None:
+            try:
+                localizer.backbone.freeze(train.freeze)
+            except ValueError as error:
+                raise ConfigError(f"train.freeze: {error}") from None
         self._format = torch.channels_last if train.channels_last else torch.contiguous_format
         localizer.to(ranks.device).to(memory_format=self._format)
         self.localizer = localizer

@@ -8,6 +8,7 @@ from pathlib import Path
 from wsol.config import Config
 from wsol.data.dataset import Batch
 from wsol.errors import TrainingDiverged
+from wsol.freed_memory import freed_memory_kept
 from wsol.runs.folder import RunFolder
 from wsol.runs.history import to_csv
 from wsol.runs.ranks import Ranks
@@ -33,7 +34,8 @@ def train(
         folder.abandon()  # a failed start leaves no half run folder
         raise
     try:
-        return go_through_epochs(session, stop)
+        with freed_memory_kept():
+            return go_through_epochs(session, stop)
     finally:
         session.log.close()
         folder.release()

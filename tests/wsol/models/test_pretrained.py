@@ -129,6 +129,7 @@ def statistics_gap(network: Any, x: Tensor) -> float:
     return sum(gaps) / len(gaps)
 
 
+@pytest.mark.long
 def test_mobilenet_v1_is_the_network_that_the_file_was_trained_in(
     shared: Path, birds: Callable[[str, int], Tensor]
 ) -> None:

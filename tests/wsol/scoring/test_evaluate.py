@@ -176,7 +176,7 @@ def test_data_without_boxes_or_test_images(
     assert "no test images: nothing to evaluate" in capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_give_the_same_scores(run: Path) -> None:
     assert main(["evaluate", str(run), "--batch", "3"]) == 0
     first = json.loads((run / "scores.json").read_text())
