@@ -98,6 +98,8 @@ class Head(Component):
         return self.maps or usual
 
     def problems(self) -> Problems:
+        if not self.knows_classes and self.map_kind != "class":
+            yield "maps", f"{self.name} knows no classes: its one map cannot be made of several classes' maps"
         if self.topk is None:
             return
         if self.topk < 1:
@@ -109,6 +111,16 @@ class Head(Component):
     def needs_labels(self) -> bool:
         """Whether it needs exactly one label for each image in training."""
         return bool(getattr(self.registry.get(self.name), "needs_labels", False))
+
+    @property
+    def knows_classes(self) -> bool:
+        """Whether it tells the classes of the data set apart; see `wsol.models.heads.head.Head`."""
+        return bool(getattr(self.registry.get(self.name), "knows_classes", True))
+
+    @property
+    def fitted(self) -> bool:
+        """Whether it is fitted in one pass over the images, without labels and without gradients."""
+        return bool(getattr(self.registry.get(self.name), "fitted", False))
 
 
 @dataclass(frozen=True)
@@ -285,6 +297,16 @@ class Config:
     eval: Eval = Eval()
 
     def problems(self) -> Problems:
+        model = self.model
+        trained = {
+            "model.drop": model.drop.name != "none",
+            "model.taps": bool(model.taps),
+            "model.attention": model.attention.name != "identity",
+            "train.transforms": bool(self.train.transforms),
+        }
+        for key, is_set in trained.items() if model.head.fitted else ():
+            if is_set:
+                yield key, f"the head {model.head.name} is fitted, not trained: leave this out"
         for i, transform in enumerate(self.train.transforms):
             if transform.mixes_labels and self.model.head.needs_labels:
                 yield (

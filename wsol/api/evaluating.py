@@ -122,11 +122,14 @@ class _Evaluating:
             there.require(self.index)
             return there
         samples = self.index.split("test") if split == "test" else self.held_out_samples()
-        if not samples:
+        head = self.localizer.head
+        if not samples or (split == "held_out" and head.cut is not None):  # no threshold is to be chosen
             return None
         info = self.run.checkpoint
         view_used = View(view, data.image_size)
-        header = Header.of(self.index, samples, split, view_used, str(info), info.digest)
+        header = Header.of(
+            self.index, samples, split, view_used, str(info), info.digest, head.cut, head.knows_classes
+        )
         return predict(
             self.localizer, samples, folder, header, self.ranks, batch=self.batch, workers=data.workers
         )

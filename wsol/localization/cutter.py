@@ -50,7 +50,8 @@ class Boxes(NamedTuple):
 class MapCutter:
     """Cuts one raw map (h, w) of an image of `size` (width, height), seen through `view`.
 
-    `kept` is a memory to share between images that have the same raw map, as those of the centre-box baseline
+    cut: where a head cuts its own raw map; see `Extraction.for_own_cut`. Every threshold then gives the same
+    boxes. `kept` is a memory to share between images that have the same raw map, as those of the centre-box baseline
     do.
 
     >>> import numpy as np
@@ -64,16 +65,26 @@ class MapCutter:
     """
 
     def __init__(
-        self, raw: FloatMap, size: Size, view: View, kept: dict[Hashable, Any] | None = None
+        self,
+        raw: FloatMap,
+        size: Size,
+        view: View,
+        kept: dict[Hashable, Any] | None = None,
+        cut: float | None = None,
     ) -> None:
         # In float64 whatever a caller has, so that validation, evaluation and photos agree to the last box.
         self._raw = np.asarray(raw, dtype=np.float64)
+        self._cut = cut
+        if cut is not None:
+            self._raw = self._raw - cut
         self.size, self.view = size, view
         self._kept: dict[Hashable, Any] = {} if kept is None else kept
 
     def score_map(self, extraction: Extraction, frame: Size | None = None) -> FloatMap:
         """The map in [0, 1] that is cut, in the extraction's frame or at another size."""
         frame = frame or extraction.frame_size(self.view, self.size)
+        if self._cut is not None:
+            extraction = extraction.for_own_cut(0.0)
         if extraction.flat_is_empty and is_constant(self._raw):
             return np.zeros(frame[::-1])
         recipe = extraction.recipe
@@ -82,6 +93,12 @@ class MapCutter:
 
     def find(self, extraction: Extraction, thresholds: NDArray[np.float64]) -> Boxes:
         """The boxes at ascending thresholds."""
+        if self._cut is not None:
+            above = self._find(extraction.for_own_cut(0.0), np.zeros(1))
+            return above._replace(level=np.zeros(len(thresholds), dtype=np.int64))
+        return self._find(extraction, thresholds)
+
+    def _find(self, extraction: Extraction, thresholds: NDArray[np.float64]) -> Boxes:
         single, contours, level = _RULES[extraction.single_box](self, extraction, thresholds)
         empty = single[:, 0] < 0
         frame = extraction.frame_size(self.view, self.size)

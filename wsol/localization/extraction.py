@@ -82,6 +82,16 @@ class Extraction:
         """
         return self.with_normalization("max" if self.share_of_max else "none")
 
+    def for_own_cut(self, cut: float) -> Extraction:
+        """The same for raw maps that bring a cut of their own: foreground is map > cut, the only threshold.
+
+        The map is resized and then cut as it is, in the protocol's frame and with its interpolation, box and
+        empty box. To be seen, it is relu(map - cut) divided by its maximum.
+        """
+        recipe = replace(self.recipe, normalize="max", first="resize")
+        grid = {"fixed": cut, "low": cut, "high": cut + 1, "step": 1.0}
+        return replace(self, recipe=recipe, quantized=False, strict=True, share_of_max=False, **grid)
+
     def frame_size(self, view: View, size: Size) -> Size:
         """(width, height) of the score map of an image of `size`."""
         return (view.side, view.side) if self.recipe.frame == "input" else size

@@ -85,7 +85,7 @@ class Finder:
         size = image.shape[1], image.shape[0]
         found: list[Finding] = []
         for label, score, raw in zip(labels, scores, maps, strict=True):
-            cutter = MapCutter(raw, size, self.view)
+            cutter = MapCutter(raw, size, self.view, cut=self.localizer.head.cut)
             boxes = cutter.find(self.extraction, np.array([self.threshold]))
             box = self.extraction.to_original(self.view, boxes.single[boxes.level[0]], size)
             empty = bool(boxes.empty[boxes.level[0]])

@@ -59,7 +59,8 @@ class Header:
     """What holds for the whole folder.
 
     paths: the image files, relative to `root` where they lie below it. boxes: the truth boxes of each image,
-    in original pixels. origin: the checkpoint in words; checkpoint: its SHA-256 digest.
+    in original pixels. origin: the checkpoint in words; checkpoint: its SHA-256 digest. cut, knows_classes: of
+    the head, see `wsol.models.heads.head.Head`.
     """
 
     data: str
@@ -75,6 +76,8 @@ class Header:
     paths: tuple[str, ...] = ()  # predictions of format 1 have none
     origin: str = ""
     checkpoint: str = ""
+    cut: float | None = None
+    knows_classes: bool = True
     format: int = FORMAT
 
     @classmethod
@@ -86,6 +89,8 @@ class Header:
         view: View,
         origin: str = "",
         checkpoint: str = "",
+        cut: float | None = None,
+        knows_classes: bool = True,
     ) -> Header:
         return cls(
             data=index.name,
@@ -103,6 +108,8 @@ class Header:
             paths=tuple(_below(s.path, index.root) for s in samples),
             origin=origin,
             checkpoint=checkpoint,
+            cut=cut,
+            knows_classes=knows_classes,
         )
 
     @classmethod
@@ -247,6 +254,11 @@ class Predictions:
         return self.header.classes
 
     @property
+    def cut(self) -> float | None:
+        """Where the head cuts its raw maps itself; None where thresholds do."""
+        return self.header.cut
+
+    @property
     def view(self) -> View:
         return View(self.header.view, self.header.side)
 
@@ -279,15 +291,22 @@ class Predictions:
 
     @cached_property
     def predicted(self) -> NDArray[np.int64]:
-        """(N,) the best class of each image, -1 where it could not be read."""
-        return np.where((self.flags & Flag.UNREADABLE) > 0, -1, self.scores.argmax(axis=1))
+        """(N,) the best class of each image, -1 where it could not be read.
+
+        Where the head knows no classes, the true class: it is given, not predicted.
+        """
+        best = self.scores.argmax(axis=1) if self.header.knows_classes else self.labels
+        return np.where((self.flags & Flag.UNREADABLE) > 0, -1, best)
 
     @cached_property
-    def ranks(self) -> NDArray[np.int64]:
+    def ranks(self) -> NDArray[np.int64] | None:
         """(N,) how many classes score higher than the true one; between equal scores the lower index leads.
 
-        An image that could not be read has the worst rank: whatever was said of it does not count.
+        An image that could not be read has the worst rank: whatever was said of it does not count. None where
+        the head knows no classes.
         """
+        if not self.header.knows_classes:
+            return None
         ranks = class_ranks(self.scores, self.labels)
         ranks[(self.flags & Flag.UNREADABLE) > 0] = self.scores.shape[1]
         return ranks
@@ -349,6 +368,7 @@ class OtherClassMaps(Predictions):
         return self.maps[row, 1].astype(np.float64)
 
     def unreadable(self, row: int) -> bool:
+        assert self.ranks is not None, "no classes were predicted"
         return bool(self.ranks[row] == 0) or super().unreadable(row)
 
 

@@ -159,7 +159,7 @@ def build_localizer(
         ConfigError: an unknown name or option, an impossible combination, an input too small.
         CheckpointError: the weights cannot be loaded.
     """
-    if classes < 2:
+    if classes < 2 and model.head.knows_classes:
         raise ConfigError(f"a localizer needs at least 2 classes to tell apart, got {classes}")
     backbone: Backbone = _create(
         "backbone", model.backbone, weights=Weights(model.weights, model.allow_missing)

@@ -30,6 +30,7 @@ class CentreMaps:
 
     same_map = True
     ranks = None
+    cut = None
 
     def __init__(self, source: MapSource) -> None:
         self._source = source

@@ -20,6 +20,7 @@ class MapArrays:
     """Maps as arrays (h, w) or paths of .npy files, one for each image; see `wsol.score`."""
 
     same_map = False
+    cut = None
 
     def __init__(
         self,

@@ -28,6 +28,7 @@ class MapFolder:
 
     same_map = False
     ranks = None
+    cut = None
 
     def __init__(
         self, folder: Path, samples: Sequence[Sample], classes: tuple[str, ...], view: ViewKind

@@ -64,6 +64,15 @@ class Protocol:
         changed = self.extraction.with_normalization(name)
         return replace(self, name=f"{self.name}+{name}", extraction=changed)
 
+    def for_own_cut(self, cut: float | None) -> Protocol:
+        """The same protocol for raw maps that bring a cut of their own, which stands for every threshold.
+
+        None for maps that do not.
+        """
+        if cut is None:
+            return self
+        return replace(self, extraction=self.extraction.for_own_cut(cut), headline="fixed")
+
     def for_given_maps(self) -> Protocol:
         """The same protocol for maps that another program has normalised: they are taken as they are."""
         return replace(self, extraction=self.extraction.for_given_maps())

@@ -68,11 +68,12 @@ def score_maps(
     if unfit:
         raise ValueError(f"{', '.join(unfit)}: not for maps of the view {source.view.kind!r}")
     held_out = held_out or {}
+    centre = _centre_figures(CentreMaps(source), protocols, workers)
+    protocols = [p.for_own_cut(source.cut) for p in protocols]
     hits = count_hits(source, protocols, workers)
     picked = {p.name: Picked.of(p, hits[p.name], held_out.get(p.name)) for p in protocols}
     wanted = {name: np.unique(pick.all()) for name, pick in picked.items()}
     found = find_boxes(source, wanted, protocols, workers)
-    centre = _centre_figures(CentreMaps(source), protocols, workers)
     return {
         p.name: _scores(
             Judged(source, p, found[p.name]),
@@ -102,7 +103,8 @@ class Picked:
         kinds: dict[Kind, float] = {"fixed": protocol.extraction.fixed}
         if held_out is not None:
             kinds["held_out"] = held_out.threshold
-        kinds["oracle"] = choose_threshold(hits.known, protocol)
+        if len(protocol.extraction.thresholds) > 1:  # else there is nothing to choose from
+            kinds["oracle"] = choose_threshold(hits.known, protocol)
         every_contour = protocol.extraction.box == "all contours"
         levels = tuple(choose_threshold(row, protocol) for row in hits.contours) if every_contour else ()
         return cls(kinds, choose_threshold(hits.single, protocol), levels)
@@ -159,6 +161,7 @@ def _scores(
         no_foreground=int(judged.found.empty[:, judged.found.column(picked.kinds[p.headline])].sum()),
         centre_box=centre,
         num_segmentations=_count_segmentations(source) if hits.pixels is not None else 0,
+        cut=source.cut,
     )
 
 

@@ -79,7 +79,8 @@ class Scores:
     by_iou: MaxBoxAccV2 at each of its IoU levels. at: the figures at every kind of threshold.
     errors: how many images fall to each error kind. no_foreground: images without any foreground.
     centre_box: figures of a box in the middle of every image, without looking at it.
-    num_segmentations: images that PxAP looked at.
+    num_segmentations: images that PxAP looked at. cut: where the head cuts its raw maps itself; this stands for
+    the thresholds of every kind, and the only figures `at` are those at `fixed`. None where thresholds do.
     """
 
     protocol: str
@@ -98,6 +99,7 @@ class Scores:
     no_foreground: int
     centre_box: Figures
     num_segmentations: int = 0
+    cut: float | None = None
 
     def __getitem__(self, figure: str) -> float:
         return self.figures[figure]
@@ -106,8 +108,11 @@ class Scores:
         return figure in self.figures
 
     def at_kind(self, kind: Kind | None) -> Figures:
-        """The figures at a kind of threshold, with those that need none; None for the protocol's own."""
-        if kind is None:
+        """The figures at a kind of threshold, with those that need none; None for the protocol's own.
+
+        A head's own cut stands for every kind.
+        """
+        if kind is None or self.cut is not None:
             return self.figures
         if kind not in self.at:
             raise DataError(f"no figures at the threshold {kind!r}, only at {', '.join(self.at)}")
@@ -136,6 +141,7 @@ class Scores:
             "no_foreground": self.no_foreground,
             "num_segmentations": self.num_segmentations,
             "centre_box": dict(self.centre_box),
+            "cut": self.cut,
         }
 
     @classmethod
@@ -156,6 +162,7 @@ class Scores:
             per_class=tuple(map(ClassScores.from_json, rest.pop("per_class"))),
             no_foreground=rest.pop("no_foreground"),
             num_segmentations=rest.pop("num_segmentations", 0),
+            cut=rest.pop("cut", None),
             centre_box={k: v for k, v in rest.pop("centre_box").items() if isinstance(v, (int, float))},
             figures=rest,
         )

@@ -29,10 +29,15 @@ from wsol.scoring.pxap import PixelCounts
 class MapSource(Protocol):
     """Raw maps with what is known of their images: `Predictions`, or maps that another program made.
 
-    `same_map` says that all rows have one raw map, so that its boxes need to be found only once.
+    `same_map` says that all rows have one raw map, so that its boxes need to be found only once. `cut` is where
+    the head that made the maps cuts them itself, None where thresholds do. `ranks` are None where no classes
+    were predicted.
     """
 
     same_map: bool
+
+    @property
+    def cut(self) -> float | None: ...
 
     @property
     def labels(self) -> NDArray[np.integer]: ...
@@ -138,10 +143,8 @@ def _scorers(source: MapSource, rows: range) -> Iterator[tuple[int, ImageScorer]
     kept: dict[Hashable, Any] | None = {} if source.same_map else None
     for i, row in enumerate(rows):
         if not source.unreadable(row):
-            yield (
-                i,
-                ImageScorer(source.raw_map(row), source.truths(row), source.size(row), source.view, kept),
-            )
+            raw, truths = source.raw_map(row), source.truths(row)
+            yield i, ImageScorer(raw, truths, source.size(row), source.view, kept, source.cut)
 
 
 def _count_block(source: MapSource, protocols: tuple[named.Protocol, ...], rows: range) -> dict[str, Hits]:

@@ -83,9 +83,10 @@ def run_figures(run: Run, protocol: Protocol, threshold: Kind | None = None) -> 
             f"{run.path}: its scores are of version {scores.version} of protocol {protocol.name}, which is "
             f"now {protocol.version}, and versions are not compared; {again}"
         )
-    if threshold is not None and threshold not in scores.at:
-        raise DataError(f"{run.path}: no figures at the threshold {threshold!r}, only {', '.join(scores.at)}")
-    return dict(scores.at_kind(threshold))
+    try:
+        return dict(scores.at_kind(threshold))
+    except DataError as error:
+        raise DataError(f"{run.path}: {error}") from None
 
 
 def published_rows(results: Iterable[PublishedResult], backbones: set[str]) -> list[ComparedRow]:

@@ -41,6 +41,8 @@ class Measured:
         Where the best class is the true one the two maps are the same, so their boxes are found once.
         """
         true = Judged.at(self.predictions, self.protocol, thresholds)
+        if self.predictions.ranks is None:  # one map, whatever the class
+            return true, true
         other = Judged.at(OtherClassMaps(self.predictions.folder), self.protocol, thresholds)
         right = (self.predictions.ranks == 0)[:, None]
         found = FoundBoxes(
@@ -62,7 +64,8 @@ class Measured:
     def heat(self, row: int, which: int) -> FloatMap:
         """(h, w) in [0, 1]: the map that is cut, at the resolution of the raw map. which: TRUE or TOP."""
         raw = self.predictions.maps[row, which]
-        cutter = MapCutter(raw, self.predictions.size(row), self.predictions.view)
+        predictions = self.predictions
+        cutter = MapCutter(raw, predictions.size(row), predictions.view, cut=predictions.cut)
         return cutter.score_map(self.protocol.extraction, (raw.shape[1], raw.shape[0]))
 
     def image_paths(self, rows: Sequence[int]) -> list[Path]:
