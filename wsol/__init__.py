@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from wsol.version import __version__
 
 if TYPE_CHECKING:
+    from wsol.api.classifying import from_classifier
     from wsol.api.comparing import analyze, compare
     from wsol.api.data import open_dataset, paint_birds
     from wsol.api.evaluating import evaluate
@@ -40,6 +41,7 @@ _HOMES = {
     "compare": "wsol.api.comparing",
     "evaluate": "wsol.api.evaluating",
     "export": "wsol.api.localizing",
+    "from_classifier": "wsol.api.classifying",
     "load": "wsol.api.localizing",
     "localize": "wsol.api.localizing",
     "open_dataset": "wsol.api.data",
@@ -59,6 +61,7 @@ __all__ = [
     "compare",
     "evaluate",
     "export",
+    "from_classifier",
     "load",
     "localize",
     "open_dataset",

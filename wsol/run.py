@@ -12,9 +12,9 @@ from wsol.config_file import load_config
 from wsol.data.index import open_dataset
 from wsol.data.record import DataRecord
 from wsol.data.transforms import ViewKind
-from wsol.errors import DataError, RunFolderError
+from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.localization.predictions import Predictions
-from wsol.method_names import describe, method_name
+from wsol.method_names import describe, method_name, network_name
 from wsol.notices import note
 from wsol.plugins import load_recorded
 from wsol.registry import suggest
@@ -26,19 +26,24 @@ from wsol.scoring.tables import summary_rows
 from wsol.text_table import html_table
 
 if TYPE_CHECKING:
+    from wsol.localization.batch import AnyLocalizer
+    from wsol.models.classifier.building import BuiltClassifier
     from wsol.models.localizer import Localizer
 
 
 @dataclass(frozen=True)
 class CheckpointInfo:
-    """Which checkpoint: its file name, the SHA-256 of its content, and the epochs that it was trained for."""
+    """Which checkpoint: its file name, the SHA-256 of its content, and the epochs that it was trained for.
+
+    epoch: None where nothing was trained, as in a run of a plain classifier.
+    """
 
     name: str
     digest: str
-    epoch: int
+    epoch: int | None
 
     def __str__(self) -> str:
-        return f"{self.name}, epoch {self.epoch}"
+        return self.name if self.epoch is None else f"{self.name}, epoch {self.epoch}"
 
 
 class Run:
@@ -57,6 +62,7 @@ class Run:
         self.folder = RunFolder(Path(path))
         self.folder.require()
         self._data_root = None if data is None else Path(data)
+        self._classifier: BuiltClassifier | None = None
 
     @property
     def path(self) -> Path:
@@ -96,10 +102,45 @@ class Run:
     @cached_property
     def checkpoint(self) -> CheckpointInfo:
         """The checkpoint that `localizer` uses."""
-        return self._load()[1]
+        if self.config.classifier is not None:
+            self.localizer("cpu")
+        return self.__dict__.get("checkpoint") or self._load()[1]
 
-    def localizer(self, device: str = "auto") -> Localizer:
-        """The trained localizer, ready for images, on a device; no data set is touched."""
+    def classifier(self, device: str = "auto") -> BuiltClassifier:
+        """The plain classifier that this run looks into; ConfigError where it has a trained localizer."""
+        from wsol.models.classifier.building import build_classifier
+        from wsol.runs.ranks import pick_device
+
+        section = self.config.classifier
+        if section is None:
+            raise ConfigError(f"{self.path}: a run of a trained localizer, not of a classifier")
+        if section.name.startswith("<"):
+            raise RunFolderError(
+                f"{self.path}: made from a model that was given in Python ({section.name}), which is not "
+                "kept here; give that model to wsol.from_classifier again"
+            )
+        return build_classifier(section, None, self.config.data.image_size, pick_device(device))
+
+    def use_classifier(self, built: BuiltClassifier) -> None:
+        """Take this classifier for `localizer`, instead of building the one of the config."""
+        self._classifier = built
+
+    def localizer(self, device: str = "auto") -> AnyLocalizer:
+        """The localizer, ready for images, on a device; no data set is touched.
+
+        It is the trained one; or the run's classifier, in the classes of the data set where it knows them.
+        """
+        if self.config.classifier is not None:
+            from wsol.models.classifier.building import OWN_CLASS
+
+            built = self._classifier or self.classifier(device)
+            fitted = built.for_classes(self.classes)
+            origin = built.origin if fitted.knows_classes else f"{built.origin}, {OWN_CLASS}"
+            self.__dict__["checkpoint"] = CheckpointInfo(origin, built.digest, None)
+            return fitted
+        return self._trained(device)
+
+    def _trained(self, device: str) -> Localizer:
         from wsol.models.localizer import build_localizer
         from wsol.runs.checkpoint import load_model_state
         from wsol.runs.ranks import pick_device
@@ -199,7 +240,7 @@ class Run:
     def _repr_html_(self) -> str:
         facts = [
             ["run", str(self.path)],
-            ["method", f"{method_name(self.config)} on {self.config.model.backbone.name}"],
+            ["method", f"{method_name(self.config)} on {network_name(self.config)}"],
             ["classes", str(len(self.classes))],
             ["epochs", str(len(self.history))],
         ]

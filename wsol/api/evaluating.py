@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsol.api.classifying import start_run
 from wsol.data.index import hold_out, open_dataset
 from wsol.data.transforms import View, ViewKind
 from wsol.errors import ConfigError, DataError
+from wsol.localization.classifier_finder import ClassifierFinder
 from wsol.localization.predictions import Header, Predictions
 from wsol.localization.predictor import predict
 from wsol.notices import note
@@ -25,14 +27,15 @@ from wsol.scoring.score import hold_out_thresholds, score_maps
 from wsol.scoring.scores import Evaluation, Scores
 
 if TYPE_CHECKING:
-    from wsol.models.localizer import Localizer
+    from wsol.localization.batch import AnyLocalizer
 
 
 def evaluate(
-    run: Run | Path | str,
+    run: Run | ClassifierFinder | Path | str,
     protocols: Sequence[str] | str | None = None,
     *,
     data: Path | str | None = None,
+    out: Path | str | None = None,
     normalize: str | None = None,
     held_out: float = 0.1,
     reuse: bool = False,
@@ -46,9 +49,10 @@ def evaluate(
     predictions stay in the run folder, so that pictures and reports need no model.
 
     Args:
-        run: a run, or its folder.
+        run: a run, its folder, or what `wsol.from_classifier` gave.
         protocols: names, or "all"; None for the protocol of the run's config.
-        data: where the data set is now, if it was moved.
+        data: where the data set is now, if it was moved. For a classifier, the data set.
+        out: for a classifier, the folder of the new run; None for `runs/<name>-<method>`.
         normalize: another normalisation of the maps: minmax, max, pas or ivr.
         held_out: share of the training images that choose a threshold, if the run held none out.
         reuse: score the predictions of an earlier evaluation, without the model.
@@ -69,17 +73,34 @@ def evaluate(
         if value is not None and value < 1:
             raise ConfigError(f"{name} {value} is less than 1")
     asked = find_protocols(protocols or [], normalize)  # an unknown name ends here
-    path = run.path if isinstance(run, Run) else Path(run)
-    opened = Run(path, data) if data is not None or not isinstance(run, Run) else run
-    wanted = asked or find_protocols(opened.config.eval.protocol, normalize)
+    if isinstance(run, ClassifierFinder) and data is None:
+        raise ConfigError("data: a classifier has no data set of its own: say where one is (--data)")
     ranks = Ranks.join(device)
     try:
-        ranks.on_main(opened.folder.claim_predictions)
-        work = _Evaluating.of(opened, ranks, device, reuse, held_out, batch)
-        return work.evaluate(wanted, workers)
+        opened = _open(run, data, out, ranks)
+        wanted = asked or find_protocols(opened.config.eval.protocol, normalize)
+        try:
+            ranks.on_main(opened.folder.claim_predictions)
+            work = _Evaluating.of(opened, ranks, device, reuse, held_out, batch)
+            return work.evaluate(wanted, workers)
+        finally:
+            opened.folder.release()
     finally:
-        opened.folder.release()
         ranks.leave()
+
+
+def _open(
+    run: Run | ClassifierFinder | Path | str, data: Path | str | None, out: Path | str | None, ranks: Ranks
+) -> Run:
+    """The run that is meant; for a classifier, a new one on this data set."""
+    if isinstance(run, ClassifierFinder):
+        assert data is not None
+        opened = Run(ranks.on_main(lambda: start_run(run, data, out)))
+        opened.use_classifier(run.built)
+        return opened
+    if isinstance(run, Run):
+        return run if data is None else Run(run.path, data)
+    return Run(run, data)
 
 
 @dataclass(frozen=True)
@@ -89,7 +110,7 @@ class _Evaluating:
     run: Run
     ranks: Ranks
     index: DataIndex
-    localizer: Localizer | None
+    localizer: AnyLocalizer | None
     held_out: float
     batch: int
 
@@ -122,23 +143,34 @@ class _Evaluating:
             there.require(self.index)
             return there
         samples = self.index.split("test") if split == "test" else self.held_out_samples()
-        head = self.localizer.head
-        if not samples or (split == "held_out" and head.cut is not None):  # no threshold is to be chosen
+        localizer = self.localizer
+        if not samples or (split == "held_out" and localizer.cut is not None):  # no threshold is to be chosen
             return None
         info = self.run.checkpoint
         view_used = View(view, data.image_size)
         header = Header.of(
-            self.index, samples, split, view_used, str(info), info.digest, head.cut, head.knows_classes
+            self.index,
+            samples,
+            split,
+            view_used,
+            str(info),
+            info.digest,
+            localizer.cut,
+            localizer.knows_classes,
         )
-        return predict(
-            self.localizer, samples, folder, header, self.ranks, batch=self.batch, workers=data.workers
-        )
+        return predict(localizer, samples, folder, header, self.ranks, batch=self.batch, workers=data.workers)
 
     def held_out_samples(self) -> tuple[Sample, ...]:
         """The images that the run held out, or a share of its training images; only those with boxes."""
         seed = self.run.config.data.val_seed
         samples = self.index.split("val") or hold_out(self.index, self.held_out, seed).split("val")
         return tuple(s for s in samples if s.boxes)
+
+    def held_out_from(self, unseen: bool) -> str:
+        """What the images that chose thresholds were to the model."""
+        if self.run.config.classifier is not None:
+            return "no image was trained on"
+        return "images held out of training" if unseen else "images that the model has seen"
 
     def score(
         self,
@@ -170,7 +202,7 @@ class _Evaluating:
             data_digest=header.digest,
             split=header.split,
             images_without_boxes=sum(not boxes for boxes in header.boxes),
-            held_out_from="images held out of training" if unseen else "images that the model has seen",
+            held_out_from=self.held_out_from(unseen),
             faults={kind: tuple(names) for kind, names in faults.items()},
         )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from wsol.commands.classifier_arguments import add_classifier_arguments, chosen_classifier
+
 HELP = "measure a trained localizer: localization and classification, by named protocols"
 DESCRIPTION = """\
 Run a trained localizer over the test images and score it. Each image passes the network once
@@ -16,6 +18,8 @@ RUN/predictions, so that pictures and reports need no model. Figures go to RUN/s
   wsol evaluate runs/demo --data elsewhere/birds       the data set was moved
   wsol evaluate runs/demo --reuse --normalize pas      score again, without the model
   torchrun --nproc-per-node 2 -m wsol evaluate RUN     two processes, equal figures
+  wsol evaluate --classifier timm:resnet50 --method layercam --data data/CUB_200_2011
+                                                       a plain classifier, into a new run folder
 
 Every figure is given at three thresholds: a fixed one; the best one on held-out training images,
 which uses their boxes; and the oracle, the best one on the test images themselves.
@@ -24,7 +28,7 @@ which uses their boxes; and the oracle, the best one on the test images themselv
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("run_dir", type=Path, metavar="RUN", help="run folder of a trained localizer")
+    run_dir = add("run_dir", type=Path, metavar="RUN", help="run folder; with --classifier a new one")
     add("--data", type=Path, metavar="ROOT", help="where the data set is now (default: as trained)")
     add("--protocol", nargs="+", metavar="NAME", help="one or more, or 'all' (default: the run's own)")
     add("--normalize", metavar="NAME", help="minmax, max, pas or ivr (default: the protocol's)")
@@ -40,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--workers", type=int, metavar="N", help="processes that score (default: by the number of images)")
     add("--device", default="auto", help="auto, cpu or cuda (default: auto)")
     add("--json", type=Path, metavar="FILE", help="write the figures there too")
+    add_classifier_arguments(parser, not_needed=run_dir)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -52,10 +57,12 @@ def run(args: argparse.Namespace) -> None:
     from wsol.runs.files import write_json
     from wsol.runs.ranks import is_main_process
 
+    classifier = chosen_classifier(args)
     found = evaluate(
-        args.run_dir,
+        classifier or args.run_dir,
         args.protocol,
         data=args.data,
+        out=args.run_dir if classifier else None,
         normalize=args.normalize,
         held_out=args.held_out,
         reuse=args.reuse,
@@ -66,4 +73,4 @@ def run(args: argparse.Namespace) -> None:
     if is_main_process():
         if args.json:
             write_json(args.json, found.to_json(), parents=True)
-        print("\n".join(evaluation_lines(found, str(args.run_dir))))
+        print("\n".join(evaluation_lines(found, str(args.run_dir or found.origin))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,18 +14,15 @@ from tqdm import tqdm
 from wsol.data.dataset import make_eval_loader
 from wsol.data.transforms import View
 from wsol.freed_memory import freed_memory_kept
-from wsol.localization.batch import look_at
+from wsol.localization.batch import AnyLocalizer, look_at
 from wsol.localization.predictions import Header, Predictions, PredictionsWriter
 from wsol.records import Sample
 from wsol.runs.files import new_draft_folder
 from wsol.runs.ranks import Ranks
 
-if TYPE_CHECKING:
-    from wsol.models.localizer import Localizer
-
 
 def predict(
-    localizer: Localizer,
+    localizer: AnyLocalizer,
     samples: Sequence[Sample],
     folder: Path,
     header: Header,

@@ -69,7 +69,9 @@ def _run(model: nn.Module, modules: dict[str, nn.Module], x: Tensor) -> tuple[li
                 outputs.append((name, output))
                 return None
             # The graph begins anew where the model has switched it off, so that later layers are reached.
-            kept = output if output.requires_grad else output.detach().requires_grad_(output.is_floating_point())
+            kept = (
+                output if output.requires_grad else output.detach().requires_grad_(output.is_floating_point())
+            )
             torch.set_grad_enabled(True)
             outputs.append((name, kept))
             return kept.clone()

@@ -1,5 +1,4 @@
-"""A plain classifier with a map method: what `wsol.from_classifier` makes. It does all that a trained localizer
-does at test, and is used in its place."""
+"""A plain classifier with a map method: it does all that a trained localizer does at test, in its place."""
 
 from __future__ import annotations
 
@@ -76,6 +75,10 @@ class ClassifierLocalizer:
             maps = self.method.maps(seen, asked)
         return maps.detach().reshape(*labels.shape, *maps.shape[2:])
 
+    #: A classifier cuts no map itself, and knows its own classes.
+    cut = None
+    knows_classes = True
+
     def masks(self) -> list[Tensor]:
         """A plain classifier has no attention over classes."""
         return []
@@ -89,7 +92,5 @@ def require_classes(classes: tuple[str, ...], localizer: ClassifierLocalizer) ->
     """The names of the classes: those given, or `class 0`, `class 1`, ...; a wrong number raises."""
     names = classes or tuple(f"class {i}" for i in range(localizer.num_classes))
     if len(names) != localizer.num_classes:
-        raise ConfigError(
-            f"classes: {len(names)} names for a classifier with {localizer.num_classes} scores"
-        )
+        raise ConfigError(f"classes: {len(names)} names for a classifier with {localizer.num_classes} scores")
     return names

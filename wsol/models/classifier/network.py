@@ -133,5 +133,5 @@ def require_full_precision(model: nn.Module) -> None:
         if parameter.dtype in HALF:
             kind = str(parameter.dtype).removeprefix("torch.")
             raise ConfigError(
-                f"the classifier is in half precision ({name} is {kind}): convert it first, with model.float()"
+                f"the classifier is in half precision ({name} is {kind}): convert it with model.float()"
             )

@@ -34,8 +34,8 @@ class PlainCAM(MapMethod):
         with torch.no_grad():
             if not fits or not torch.allclose(linear(pooled), seen.scores, rtol=1e-3, atol=1e-4):
                 raise ConfigError(
-                    f"cam: the head behind {network.layer} is not global average pooling and one linear layer; "
-                    f"{INSTEAD}"
+                    f"cam: the head behind {network.layer} is not global average pooling and one linear "
+                    f"layer; {INSTEAD}"
                 )
 
 

@@ -11,7 +11,7 @@ from wsol.registry import MAP_METHODS
 TINY = 1e-6  # against 0 / 0, as in pytorch-grad-cam
 
 
-@MAP_METHODS.register("gradcam++", "positive gradients, weighed at every position (Chattopadhay et al., 2018)")
+@MAP_METHODS.register("gradcam++", "positive gradients, weighed at each position (Chattopadhay et al., 2018)")
 class GradCAMPlusPlus(GradientMethod):
     """M = relu(sum_c w_c A_c),  w_c = sum over (h, w) of a_c relu(G_c),
 

@@ -8,7 +8,9 @@ from wsol.models.classifier.methods.method import GradientMethod
 from wsol.registry import MAP_METHODS
 
 
-@MAP_METHODS.register("layercam", "features times their positive gradients; for early layers too (Jiang, 2021)")
+@MAP_METHODS.register(
+    "layercam", "features times positive gradients, for early layers too (Jiang et al., 2021)"
+)
 class LayerCAM(GradientMethod):
     """M = relu(sum_c relu(G_c) A_c), at every position for itself.
 

@@ -20,8 +20,8 @@ from wsol.registry import MAP_METHODS
 class AttentionWatch(TorchFunctionMode):
     """Keeps the attention (N, L, L), the mean over the heads, of every block that runs while it is open.
 
-    It sees the calls of `scaled_dot_product_attention` and of softmax over (N, heads, L, L), so that the model
-    needs no hook and no change.
+    It sees the calls of `scaled_dot_product_attention` and of softmax over (N, heads, L, L), so that the
+    model needs no hook and no change.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,9 @@ def _is_square(result: Any) -> bool:
     return isinstance(result, Tensor) and result.ndim == 4 and result.shape[2] == result.shape[3] > 1
 
 
-@MAP_METHODS.register("rollout", "attention of a transformer through all blocks, no class (Abnar, Zuidema, 2020)")
+@MAP_METHODS.register(
+    "rollout", "a transformer's attention through all blocks, for no class (Abnar et al., 2020)"
+)
 class AttentionRollout(MapMethod):
     """R = B_n ... B_1,  B = (A + 1) / 2,  A: a block's attention (L, L), the mean over its heads.
 

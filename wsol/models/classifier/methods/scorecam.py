@@ -13,14 +13,15 @@ from wsol.registry import MAP_METHODS
 TINY = 1e-8  # against constant channels, as in pytorch-grad-cam
 
 
-@MAP_METHODS.register("scorecam", "each channel as a mask on the image; no gradients, slow (Wang et al., 2020)")
+@MAP_METHODS.register("scorecam", "channels as masks on the image; no gradients, slow (Wang et al., 2020)")
 class ScoreCAM(MapMethod):
-    """M = relu(sum_c w_c A_c),  w = softmax over c of z_y(x o u_c),  u_c = A_c at the image's size, in [0, 1].
+    """M = relu(sum_c w_c A_c),  w = softmax over c of z_y(x o u_c),  u_c: A_c at the image's size in [0, 1].
 
     Every image takes as many passes as the layer has channels, in parts of `batch`, so that memory does not
     grow with the channels. The passes serve all classes that are asked for.
 
-    Wang et al., "Score-CAM: Score-Weighted Visual Explanations for Convolutional Neural Networks", CVPRW 2020.
+    Wang et al., "Score-CAM: Score-Weighted Visual Explanations for Convolutional Neural Networks",
+    CVPRW 2020.
     The score of an empty image, which the paper takes off, does not change the softmax.
 
     Args:
