@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from wsol.errors import ConfigError
 from wsol.models.classifier.features import Layout
-from wsol.models.classifier.network import borrowed, scores_of
+from wsol.models.classifier.network import borrowed, refuse_inference_mode, scores_of
 from wsol.registry import suggest
 
 AUTO = "auto"
@@ -45,6 +45,8 @@ def find_layer(model: nn.Module, name: str, x: Tensor) -> tuple[str, Layout]:
             "the classifier has no layer with maps: nothing in it says where; a network with convolutions "
             "or patch tokens is needed"
         )
+    if not scores.requires_grad:  # the model switches gradients off at its end; some methods need none
+        return mapped[-1][0], mapped[-1][2]
     best = scores.amax(dim=1).sum()
     gradients = torch.autograd.grad(best, [o for _, o, _ in mapped], allow_unused=True)
     reached = [
@@ -83,6 +85,7 @@ def _run(model: nn.Module, modules: dict[str, nn.Module], x: Tensor) -> tuple[li
         with borrowed(model), torch.enable_grad():
             scores = scores_of(model(x.detach().requires_grad_(True)))
     except RuntimeError as error:
+        refuse_inference_mode(error)
         side, reason = x.shape[-1], str(error).splitlines()[0]
         raise ConfigError(f"the classifier cannot take an image of {side}x{side}: {reason}") from None
     finally:

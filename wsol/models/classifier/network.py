@@ -109,11 +109,8 @@ class BorrowedClassifier:
             with borrowed(self.model), torch.set_grad_enabled(gradients):
                 scores = scores_of(self.model(x))
         except RuntimeError as error:
-            if "nference tensor" not in str(error):
-                raise
-            raise ConfigError(
-                "the classifier runs in inference mode, which allows no gradients: use torch.no_grad() in it"
-            ) from None
+            refuse_inference_mode(error)
+            raise
         finally:
             hook.remove()
             torch.set_grad_enabled(was)
@@ -125,6 +122,14 @@ class BorrowedClassifier:
                 "gradients off behind it, or leaves it out); take another layer, or the method scorecam"
             )
         return Seen(self, x, scores, kept[-1], self.layout.maps(kept[-1].detach()))
+
+
+def refuse_inference_mode(error: RuntimeError) -> None:
+    """Raise ConfigError where torch's error says that a tensor was made in inference mode."""
+    if "nference" in str(error):
+        raise ConfigError(
+            "the classifier runs in inference mode, which allows no gradients: use torch.no_grad() in it"
+        ) from None
 
 
 def require_full_precision(model: nn.Module) -> None:
