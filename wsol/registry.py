@@ -195,7 +195,6 @@ HEADS = Registry(
 ATTENTIONS = AttentionRegistry("attention", ("gpca",), supplied=("channels", "device", "dtype"))
 TAPS = JoinedRegistry("tap", DROPS, ATTENTIONS)
 MAP_METHODS = Registry("map method", ("wsol.models.classifier.methods",), required=("maps",))
-CLASSIFIERS = Registry("classifier", ("wsol.models.classifier.opening",), supplied=("classes",))
 DATASETS = Registry("dataset", ("wsol.data.sets",), required=("detect", "read"))
 OPTIMIZERS = Registry("optimizer", ("wsol.training.optimizer",), supplied=("groups", "lr"))
 SCHEDULES = Registry("schedule", ("wsol.training.schedules",), supplied=("total",))
@@ -209,7 +208,6 @@ REGISTRIES: dict[str, Registry] = {
     "heads": HEADS,
     "attentions": ATTENTIONS,
     "map_methods": MAP_METHODS,
-    "classifiers": CLASSIFIERS,
     "datasets": DATASETS,
     "optimizers": OPTIMIZERS,
     "schedules": SCHEDULES,

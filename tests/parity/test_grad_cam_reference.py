@@ -67,7 +67,7 @@ def patches(tokens: Tensor) -> Tensor:
 @pytest.mark.parametrize("method", THEIRS)
 @pytest.mark.parametrize("name", LAYERS)
 def test_as_pytorch_grad_cam(name: str, method: str) -> None:
-    theirs = pytest.importorskip("pytorch_grad_cam", reason="needs grad-cam (see requirements.txt)")
+    theirs = pytest.importorskip("pytorch_grad_cam", reason="needs grad-cam, a test extra")
     from pytorch_grad_cam.utils.image import scale_cam_image
     from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
 
@@ -83,7 +83,7 @@ def test_as_pytorch_grad_cam(name: str, method: str) -> None:
 
 @pytest.mark.parametrize("name", ["resnet", "mobilenet"])
 def test_cam_as_torchcam(name: str) -> None:
-    methods = pytest.importorskip("torchcam.methods", reason="needs torchcam (see requirements.txt)")
+    methods = pytest.importorskip("torchcam.methods", reason="needs torchcam, a test extra")
     model, labels = network(name), torch.tensor([2, 5])
     layer, head = {"resnet": ("layer4", "fc"), "mobilenet": ("features", "classifier.1")}[name]
     with methods.CAM(model, layer, fc_layer=head) as cam:

@@ -23,7 +23,7 @@ from torch import nn
 
 from wsol.errors import CheckpointError, ConfigError
 from wsol.models.weights import IMAGENET, Normalisation, download, file_digest, listed, read_state_dict
-from wsol.registry import CLASSIFIERS, suggest
+from wsol.registry import suggest
 
 IMAGENET_WEIGHTS, NO_WEIGHTS = "imagenet", "none"
 SIDE = 224  # of the images, where the network does not say it
@@ -72,23 +72,17 @@ def open_classifier(
         ConfigError: an unknown name or variant, or a function that does not return a model.
         CheckpointError: weights that do not download, cannot be read or do not fit.
     """
-    family = name.partition(":")[0] + ":"
-    own_function = ":" in name and family not in CLASSIFIERS.entries()
+    family, colon, member = name.partition(":")
+    if not colon or not member:
+        raise ConfigError(f"classifier {name!r}: expected torchvision:NAME, timm:NAME or module:function")
+    own_function = family not in FAMILIES
+    if variant is not None and family != "torchvision":
+        raise ConfigError(f"variant {variant!r}: {name} has no variants; torchvision's ResNets have")
     if own_function:
-        if variant is not None:
-            raise ConfigError(f"variant {variant!r}: {name} has none; let the function build it")
-        made = Blueprint(_call(name), tuple(classes))
+        made = Blueprint(_call(name))
     else:
-        if ":" not in name:
-            hint = suggest(name, CLASSIFIERS.entries()) if name else ""
-            raise ConfigError(
-                f"classifier {name!r}: expected torchvision:NAME, timm:NAME or module:function{hint}"
-            )
         options = {} if variant is None else {"variant": variant}
-        for option in options:
-            if option not in CLASSIFIERS.options(name):
-                raise ConfigError(f"classifier {name!r} has no {option}s; torchvision's ResNets have")
-        made = CLASSIFIERS.create(name, classes=tuple(classes), **options)
+        made = FAMILIES[family](member, tuple(classes), **options)
     if own_function and weights == IMAGENET_WEIGHTS:
         origin, digest = f"what {name} loads", ""
     else:
@@ -99,11 +93,13 @@ def open_classifier(
     )
 
 
-@CLASSIFIERS.register("torchvision:", "torchvision:NAME, a classifier of torchvision")
 def torchvision_classifier(
     name: str, classes: tuple[str, ...] = (), variant: Variant = "torchvision"
 ) -> Blueprint:
-    """variant: `keras` moves the strides of a ResNet to its 1x1 convolutions; see the backbone resnet50."""
+    """A classifier of torchvision.
+
+    variant: `keras` moves the strides of a ResNet to its 1x1 convolutions; see the backbone resnet50.
+    """
     import torchvision
 
     from wsol.models.backbones.resnet50 import move_strides_to_1x1
@@ -130,8 +126,8 @@ def torchvision_classifier(
     )
 
 
-@CLASSIFIERS.register("timm:", "timm:NAME, a classifier of the timm library")
 def timm_classifier(name: str, classes: tuple[str, ...] = ()) -> Blueprint:
+    """A classifier of the timm library."""
     from wsol.models.timm_network import timm_normalisation, timm_public, timm_with_classifier
 
     network = timm_with_classifier(name, len(classes) or None)
@@ -143,6 +139,12 @@ def timm_classifier(name: str, classes: tuple[str, ...] = ()) -> Blueprint:
         network.pretrained_cfg["input_size"][-1],
         lambda: timm_public(network),
     )
+
+
+FAMILIES: dict[str, Callable[..., Blueprint]] = {
+    "torchvision": torchvision_classifier,
+    "timm": timm_classifier,
+}
 
 
 def _imagenet_names() -> tuple[str, ...]:
