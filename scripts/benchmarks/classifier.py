@@ -102,7 +102,8 @@ def run() -> list[Ratio]:
             seconds["theirs"] / seconds["ours"],
             AS_SCORECAM,
             "at least",
-            f"{readable(seconds['theirs'])} / {readable(seconds['ours'])} (N={SCORE_IMAGES}, {SCORE_SIDE} px)",
+            f"{readable(seconds['theirs'])} / {readable(seconds['ours'])} "
+            f"(N={SCORE_IMAGES}, {SCORE_SIDE} px)",
         )
     )
     return ratios

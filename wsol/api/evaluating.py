@@ -16,6 +16,7 @@ from wsol.errors import ConfigError, DataError
 from wsol.localization.classifier_finder import ClassifierFinder
 from wsol.localization.predictions import Header, Predictions
 from wsol.localization.predictor import predict
+from wsol.models.classifier.class_table import OwnClass
 from wsol.notices import note
 from wsol.records import DataIndex, Sample
 from wsol.run import Run
@@ -121,6 +122,12 @@ class _Evaluating:
         index = ranks.on_main(lambda: open_dataset(run.config.data))
         _refuse_unfit(run, index)
         localizer = None if reuse else run.localizer(str(ranks.device) if device == "auto" else device)
+        if isinstance(localizer, OwnClass):
+            note(
+                f"the classifier knows {localizer.known} of the {localizer.number} classes of the data set: "
+                "every box is of its own best class, and GT-known alone is measured (own class); a class "
+                "table can name the others"
+            )
         return cls(run, ranks, index, localizer, held_out, batch or run.config.train.batch_size)
 
     def evaluate(self, protocols: Sequence[Protocol], workers: int | None) -> Evaluation:

@@ -40,9 +40,9 @@ class BuiltClassifier:
     def for_classes(self, wanted: Sequence[str]) -> MappedClasses | OwnClass:
         """The localizer in the classes of a data set, or with its own best class where it lacks some."""
         labels = match_classes(wanted, self.classes, self.config.table)
-        return (
-            OwnClass(self.localizer, len(wanted)) if labels is None else MappedClasses(self.localizer, labels)
-        )
+        if len(labels) < len(wanted):
+            return OwnClass(self.localizer, len(wanted), known=len(labels))
+        return MappedClasses(self.localizer, list(labels.values()))
 
 
 def build_classifier(

@@ -12,7 +12,6 @@ from torch import Tensor
 from wsol.class_names import find_label
 from wsol.errors import ConfigError, DataError
 from wsol.models.classifier.localizer import ClassifierLocalizer
-from wsol.notices import note
 from wsol.records import LocalizerOutput
 from wsol.registry import suggest
 
@@ -49,16 +48,16 @@ def _read(path: Path) -> str:
         raise DataError(f"{path}: cannot be read: {reason}") from None
 
 
-def match_classes(wanted: Sequence[str], own: Sequence[str], table: Mapping[str, str]) -> list[int] | None:
-    """The label in the classifier of each class of the data set; None where it does not know them all.
+def match_classes(wanted: Sequence[str], own: Sequence[str], table: Mapping[str, str]) -> dict[int, int]:
+    """The classifier's label of each class of the data set that it knows, by the data set's label.
 
     wanted: classes of the data set. own: the classifier's. table: what names do not tell, by a name in
     `wanted`. Names are compared as people read them: `017.Blue_Jay` is `blue jay`.
 
     >>> match_classes(["001.Blue_Jay", "002.Crow"], ["crow", "car", "blue jay"], {})
-    [2, 0]
+    {0: 2, 1: 0}
     >>> match_classes(["001.Blue_Jay", "002.Crow"], ["jay", "crow"], {"Blue Jay": "jay"})
-    [0, 1]
+    {0: 0, 1: 1}
 
     Raises:
         ConfigError: the table names a class that is not there.
@@ -75,13 +74,7 @@ def match_classes(wanted: Sequence[str], own: Sequence[str], table: Mapping[str,
         own_label = None if name.isdecimal() else find_label(name, own)  # digits would be read as a number
         if own_label is not None:
             given.setdefault(label, own_label)
-    if len(given) == len(wanted):
-        return [given[label] for label in range(len(wanted))]
-    note(
-        f"the classifier knows {len(given)} of the {len(wanted)} classes of the data set: every box is of "
-        "its own best class, and GT-known alone is measured (own class); a class table can name the others"
-    )
-    return None
+    return {label: given[label] for label in sorted(given)}
 
 
 class MappedClasses:
@@ -112,20 +105,22 @@ class MappedClasses:
 class OwnClass:
     """A classifier that does not know the classes of a data set: every map is of its own best class.
 
-    number: classes of the data set; none of them is predicted, so their scores are 0.
+    number: classes of the data set; none of them is predicted, so their scores are 0. known: how many of them
+    the classifier knows.
     """
 
     cut = None
     knows_classes = False
 
-    def __init__(self, localizer: ClassifierLocalizer, number: int) -> None:
+    def __init__(self, localizer: ClassifierLocalizer, number: int, known: int = 0) -> None:
         self.inner = localizer
+        self.known = known
         self.mean = localizer.mean
-        self._number = number
+        self.number = number
 
     def __call__(self, images: Tensor) -> LocalizerOutput:
         output = self.inner(images)
-        none = output.logits.new_zeros(len(output.logits), self._number)
+        none = output.logits.new_zeros(len(output.logits), self.number)
         return output._replace(logits=none, extras={"own": output})
 
     def maps_for(self, output: LocalizerOutput, labels: Tensor) -> Tensor:

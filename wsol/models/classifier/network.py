@@ -94,12 +94,9 @@ class BorrowedClassifier:
         def keep(_module: nn.Module, _inputs: Any, output: Any) -> Any:
             if Layout.of(output, self.layout.prefix) != self.layout:
                 raise ConfigError(f"layer {self.layer}: its output no longer holds maps for these images")
-            kept.append(output.detach())
-            if not gradients:
-                return output
-            kept[-1].requires_grad_(True)
+            kept.append(output.detach().requires_grad_(gradients))
             # The model may have switched gradients off around this layer.
-            torch.set_grad_enabled(True)
+            torch.set_grad_enabled(gradients)
             # A copy goes on, which a layer that works in place may overwrite.
             return kept[-1].clone()
 

@@ -108,9 +108,7 @@ def torchvision_classifier(
     if name not in known:
         raise ConfigError(f"torchvision has no classifier {name!r}{suggest(name, known)}")
     public = torchvision.models.get_model_weights(name).DEFAULT
-    # Networks with side branches for training lack them in these weights' own form.
-    extra = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
-    network = torchvision.models.get_model(name, weights=None, num_classes=len(classes) or 1000, **extra)
+    network = torchvision.models.get_model(name, weights=None, num_classes=len(classes) or 1000)
     if variant == "keras":
         if not hasattr(network, "layer4") or not hasattr(network.layer4[0], "conv3"):
             raise ConfigError(f"variant 'keras': {name} is no ResNet with bottlenecks")
@@ -194,9 +192,9 @@ def _load(made: Blueprint, name: str, weights: str) -> tuple[str, str]:
 def _fill(network: nn.Module, path: Path) -> None:
     """Load every tensor of the file into the network; one that is missing, left over or misshapen raises."""
     state, own = read_state_dict(path), network.state_dict()
-    # Old checkpoints lack BatchNorm's step counter; networks with side branches for training may lack those.
+    # Old checkpoints lack BatchNorm's step counter.
     missing = [k for k in own if k not in state and not k.endswith("num_batches_tracked")]
-    extra = [k for k in state if k not in own and not k.startswith(("AuxLogits.", "aux1.", "aux2."))]
+    extra = [k for k in state if k not in own]
     wrong = [
         f"{k} {tuple(state[k].shape)} for {tuple(own[k].shape)}"
         for k in own
@@ -206,7 +204,7 @@ def _fill(network: nn.Module, path: Path) -> None:
         if names:
             hint = "; name its classes (--classes)" if len(wrong) in (1, 2) and not missing else ""
             raise CheckpointError(f"{path}: not of this classifier: it {words} {listed(names)}{hint}")
-    network.load_state_dict({k: v for k, v in state.items() if k in own}, strict=False)
+    network.load_state_dict(state, strict=False)
 
 
 def model_digest(model: nn.Module) -> str:

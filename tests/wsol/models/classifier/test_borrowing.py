@@ -103,10 +103,10 @@ def test_models_that_switch_gradients_off_give_the_same_maps(kind: type[nn.Modul
         assert (maps_of(make(frozen, "gradcam"), images(), LABELS) == plain).all()
 
 
-def test_a_layer_before_a_relu_in_place_keeps_its_own_features() -> None:
-    model = seeded(SmallNet)
-    localizer = make(model, "hirescam", "last.1")
-    seen = localizer.network.see(localizer.normalise(images()), gradients=True)
+@pytest.mark.parametrize("gradients", [True, False])
+def test_a_layer_before_a_relu_in_place_keeps_its_own_features(gradients: bool) -> None:
+    localizer = make(seeded(SmallNet), "hirescam", "last.1")
+    seen = localizer.network.see(localizer.normalise(images()), gradients)
     assert seen.features.min() < 0  # what the ReLU behind it overwrites
 
 

@@ -117,11 +117,11 @@ def test_a_digest_tells_models_apart() -> None:
     assert model_digest(seeded(SmallNet)) != model_digest(seeded(SmallNet, seed=1))
 
 
-def test_classes_are_matched_by_name_or_by_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_classes_are_matched_by_name_or_by_table() -> None:
     wanted, own = ["001.Blue_Jay", "002.Crow"], ["car", "crow", "jay"]
-    assert match_classes(wanted, own, {"Blue Jay": "jay"}) == [2, 1]
-    assert match_classes(wanted, own, {"001.Blue_Jay": "2", "Crow": "car"}) == [2, 0]
-    assert match_classes(wanted, own, {}) is None
+    assert match_classes(wanted, own, {"Blue Jay": "jay"}) == {0: 2, 1: 1}
+    assert match_classes(wanted, own, {"001.Blue_Jay": "2", "Crow": "car"}) == {0: 2, 1: 0}
+    assert match_classes(wanted, own, {}) == {1: 1}
     for table, said in (({"Blue Jya": "jay"}, "no class 'Blue Jya'"), ({"Crow": "cra"}, "no class 'cra'")):
         with pytest.raises(ConfigError, match=said):
             match_classes(wanted, own, table)
