@@ -72,7 +72,7 @@ def test_localize_by_command(birds: Path, here: Path, capsys: pytest.CaptureFixt
     command = ["localize", "--classifier", "some_nets:small", "--image-size", "32", "--device", "cpu"]
     assert main([*command, "--method", "layercam", *some, "--out", "found"]) == 0
     assert "3 of 3 photos done" in capsys.readouterr().out
-    assert len(json.loads(Path("found/boxes.json").read_text())["photos"]) == 3
+    assert len(json.loads(Path("found/boxes.json").read_text())["images"]) == 3
     # Another method into the same folder is not the same work.
     assert main([*command, "--method", "gradcam", *some, "--out", "found"]) == 2
     assert main([*command, some[0], "--layer", "lest", "--out", "other"]) == 2
@@ -121,7 +121,7 @@ def test_known_classes_are_measured_and_methods_stand_side_by_side(
     best = find(cam.image_paths(cam.predictions())[0])
     assert classes[int(cam.predictions().predicted[0])] == best.name
     assert main(["compare", "runs/cam", "runs/gradcam"]) == 0
-    assert "Grad-CAM | some_nets:birds" in capsys.readouterr().out
+    assert "| some_nets:birds | Grad-CAM |" in capsys.readouterr().out
     assert main(["report", "runs/cam", "runs/gradcam", "--out", "both.html"]) == 0
     assert main(["evaluate", "runs/cam", "--reuse", "--device", "cpu"]) == 0
     assert main([command[0], "runs/cam", *command[1:]]) == 2

@@ -18,6 +18,9 @@ from torch import Tensor, nn
 from wsol.errors import ConfigError
 from wsol.models.classifier.features import Layout
 
+NO_INFERENCE_MODE = (
+    "the classifier runs in inference mode, which allows no gradients: use torch.no_grad() in it"
+)
 HALF = (torch.float16, torch.bfloat16)
 
 
@@ -94,6 +97,8 @@ class BorrowedClassifier:
         def keep(_module: nn.Module, _inputs: Any, output: Any) -> Any:
             if Layout.of(output, self.layout.prefix) != self.layout:
                 raise ConfigError(f"layer {self.layer}: its output no longer holds maps for these images")
+            if gradients and output.is_inference():
+                raise ConfigError(NO_INFERENCE_MODE)
             kept.append(output.detach().requires_grad_(gradients))
             # The model may have switched gradients off around this layer.
             torch.set_grad_enabled(gradients)
@@ -124,9 +129,7 @@ class BorrowedClassifier:
 def refuse_inference_mode(error: RuntimeError) -> None:
     """Raise ConfigError where torch's error says that a tensor was made in inference mode."""
     if "nference" in str(error):
-        raise ConfigError(
-            "the classifier runs in inference mode, which allows no gradients: use torch.no_grad() in it"
-        ) from None
+        raise ConfigError(NO_INFERENCE_MODE) from None
 
 
 def require_full_precision(model: nn.Module) -> None:
