@@ -275,6 +275,7 @@ class Train:
 @dataclass(frozen=True)
 class Eval:
     protocol: str = "gpca"
+    checkpoint: Literal["best", "last"] = "best"  # best: the epoch that classifies held-out images best
 
     def problems(self) -> Problems:
         if self.protocol not in PROTOCOLS.entries():

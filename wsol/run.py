@@ -95,9 +95,11 @@ class Run:
 
     @property
     def checkpoints(self) -> list[Path]:
-        """The checkpoints that exist, in the order of preference: best, last, previous."""
+        """The checkpoints that exist, in the order of preference: that of `eval.checkpoint` comes first."""
         store = self.folder.checkpoints
-        return [p for p in (store.best, store.last, store.previous) if p.exists()]
+        ordered = [store.last, store.previous]
+        ordered.insert(0 if self.config.eval.checkpoint == "best" else 2, store.best)
+        return [p for p in ordered if p.exists()]
 
     @cached_property
     def checkpoint(self) -> CheckpointInfo:

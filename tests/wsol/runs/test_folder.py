@@ -232,3 +232,19 @@ def test_a_run_that_failed_before_its_start_leaves_the_folder_free(tmp_path: Pat
     assert is_free(folder.path)
     folder.write(folder.config, "data: {}")
     assert not is_free(folder.path)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "order"),
+    [
+        ("best", ["best.ckpt", "last.ckpt", "previous.ckpt"]),
+        ("last", ["last.ckpt", "previous.ckpt", "best.ckpt"]),
+    ],
+)
+def test_the_config_says_which_checkpoint_is_used(tmp_path: Path, wanted: str, order: list[str]) -> None:
+    folder = RunFolder(tmp_path)
+    folder.config.write_text(f"eval: {{checkpoint: {wanted}}}\n")
+    folder.checkpoints.folder.mkdir()
+    for name in order:
+        (folder.checkpoints.folder / name).touch()
+    assert [path.name for path in Run(tmp_path).checkpoints] == order
