@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wsol.api.classifying import from_classifier
     from wsol.api.comparing import analyze, compare
     from wsol.api.data import open_dataset, paint_birds
+    from wsol.api.discovering import discover
     from wsol.api.evaluating import evaluate
     from wsol.api.localizing import export, load, localize
     from wsol.api.modelling import build_localizer
@@ -39,6 +40,7 @@ _HOMES = {
     "analyze": "wsol.api.comparing",
     "build_localizer": "wsol.api.modelling",
     "compare": "wsol.api.comparing",
+    "discover": "wsol.api.discovering",
     "evaluate": "wsol.api.evaluating",
     "export": "wsol.api.localizing",
     "from_classifier": "wsol.api.classifying",
@@ -59,6 +61,7 @@ __all__ = [
     "analyze",
     "build_localizer",
     "compare",
+    "discover",
     "evaluate",
     "export",
     "from_classifier",

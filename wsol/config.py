@@ -119,6 +119,12 @@ class Head(Component):
         return bool(getattr(self.registry.get(self.name), "knows_classes", True))
 
     @property
+    def cut(self) -> float | None:
+        """Where it cuts its raw map itself; None where thresholds do."""
+        cut: float | None = getattr(self.registry.get(self.name), "cut", None)
+        return cut
+
+    @property
     def fitted(self) -> bool:
         """Whether it is fitted in one pass over the images, without labels and without gradients."""
         return bool(getattr(self.registry.get(self.name), "fitted", False))

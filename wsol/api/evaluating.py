@@ -80,6 +80,11 @@ def evaluate(
     try:
         opened = _open(run, data, out, ranks)
         wanted = asked or find_protocols(opened.config.eval.protocol, normalize)
+        cut = None if opened.config.classifier else opened.config.model.head.cut
+        if cut is not None and any("+" in p.name for p in wanted):
+            raise ConfigError(
+                f"{opened.path}: its head cuts the raw map itself, at {cut:g}: no normalisation applies"
+            )
         try:
             ranks.on_main(opened.folder.claim_predictions)
             work = _Evaluating.of(opened, ranks, device, reuse, held_out, batch)

@@ -33,7 +33,7 @@ def load(run: Run | Path | str, threshold: float | None = None, device: str = "a
     Args:
         run: a run, or its folder.
         threshold: in [0, 1). None takes the one that `evaluate` chose on held-out training images, or
-            else the fixed one of the run's protocol.
+            else the fixed one of the run's protocol. A head with a cut of its own (ddt) takes none.
         device: auto, cpu or cuda.
 
     >>> import wsol
@@ -51,10 +51,16 @@ def load(run: Run | Path | str, threshold: float | None = None, device: str = "a
         opened.use_classifier(built)
         return as_finder(built, protocol.name, opened.threshold(protocol) if threshold is None else threshold)
     localizer = opened.localizer(device)
+    cut = localizer.cut
+    if cut is not None:
+        if threshold is not None:
+            raise ConfigError(f"threshold {threshold}: this run's head cuts its map itself, at {cut:g}")
+        threshold = cut
     if threshold is None:
         threshold = opened.threshold(protocol)
     view = View(protocol.view, opened.config.data.image_size)
-    return Finder(localizer, opened.classes, protocol.name, protocol.extraction, threshold, view)
+    classes = localizer.known_classes(opened.classes)
+    return Finder(localizer, classes, protocol.name, protocol.extraction, threshold, view)
 
 
 @dataclass(frozen=True)
@@ -201,6 +207,7 @@ def export(
         view=finder.view,
         protocol=finder.protocol,
         threshold=finder.threshold,
+        cut=finder.localizer.cut,
         origin={"run": str(opened.path), "checkpoint": info.name, "epoch": info.epoch, "digest": info.digest},
     )
     assert isinstance(finder.localizer, Localizer)

@@ -16,6 +16,7 @@ COMMANDS: tuple[str, ...] = (
     "visualize",
     "report",
     "localize",
+    "discover",
     "export",
     "list",
     "doctor",

@@ -23,7 +23,11 @@ def evaluation_lines(found: Evaluation, origin: str) -> Iterator[str]:
             top1, top5 = scores["top1_cls"], scores["top5_cls"]
             yield f"classification, test image by {view}: top-1 {top1:.2f}, top-5 {top5:.2f}\n"
     yield f"{found}\n"
-    yield "* marks the kind of threshold that a protocol itself reports"
+    cuts = {s.cut for s in found.values() if s.cut is not None}
+    for cut in cuts:
+        yield f"the head cuts its raw map itself, at {cut:g}: this stands for every protocol's threshold"
+    if not cuts:
+        yield "* marks the kind of threshold that a protocol itself reports"
     held = next(iter(found.values())).at.get("held_out")
     if held:
         yield (

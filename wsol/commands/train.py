@@ -44,7 +44,6 @@ def run(args: argparse.Namespace) -> int:
     except TrainingStopped as stopped:
         return stopped.exit_code  # the log has said where it stands
     if is_main_process():
-        print(
-            f"trained: {trained.path} (curves: {trained.folder.curves}); next: wsol evaluate {trained.path}"
-        )
+        curves = f" (curves: {trained.folder.curves})" if trained.folder.curves.exists() else ""
+        print(f"trained: {trained.path}{curves}; next: wsol evaluate {trained.path}")
     return 0

@@ -50,9 +50,9 @@ class Boxes(NamedTuple):
 class MapCutter:
     """Cuts one raw map (h, w) of an image of `size` (width, height), seen through `view`.
 
-    cut: where a head cuts its own raw map; see `Extraction.for_own_cut`. Every threshold then gives the same
-    boxes. `kept` is a memory to share between images that have the same raw map, as those of the centre-box baseline
-    do.
+    `kept` is a memory to share between images that have the same raw map, as those of the centre-box baseline
+    do. cut: where a head cuts its own raw map, so that every threshold gives the same boxes; see
+    `Extraction.for_own_cut`.
 
     >>> import numpy as np
     >>> from wsol.data.transforms import View

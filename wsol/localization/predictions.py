@@ -59,8 +59,8 @@ class Header:
     """What holds for the whole folder.
 
     paths: the image files, relative to `root` where they lie below it. boxes: the truth boxes of each image,
-    in original pixels. origin: the checkpoint in words; checkpoint: its SHA-256 digest. cut, knows_classes: of
-    the head, see `wsol.models.heads.head.Head`.
+    in original pixels. origin: the checkpoint in words; checkpoint: its SHA-256 digest. cut, knows_classes:
+    of the head, see `wsol.models.heads.head.Head`.
     """
 
     data: str

@@ -1,7 +1,7 @@
-"""Mean and covariance of descriptors, added up image by image, so that memory does not grow with their number.
+"""Mean and covariance of descriptors, added up batch by batch, so that memory does not grow with them.
 
-A descriptor is the vector x in R^C at one place of a feature map. Sums of squares lose digits where the mean is
-large, so means and scatter matrices are merged instead (Chan, Golub and LeVeque, 1983), in float64:
+A descriptor is the vector x in R^C at one place of a feature map. Sums of squares lose digits where the mean
+is large, so means and scatter matrices are merged instead (Chan, Golub and LeVeque, 1983), in float64:
 
     d = m_b - m_a      m = m_a + d n_b / n      S = S_a + S_b + d d^T n_a n_b / n
 """
@@ -65,7 +65,9 @@ class Moments:
         """features: (N, C, h, w)."""
         maps = features.detach().cpu().double().permute(0, 2, 3, 1).numpy()
         flat = maps.reshape(len(maps), -1, maps.shape[3])
-        return cls(Scatter.of(flat.reshape(-1, flat.shape[2])), Scatter.of(flat.mean(axis=1)), maps.mean(axis=0))
+        return cls(
+            Scatter.of(flat.reshape(-1, flat.shape[2])), Scatter.of(flat.mean(axis=1)), maps.mean(axis=0)
+        )
 
     def __add__(self, other: Moments) -> Moments:
         share = other.images.number / (self.images.number + other.images.number)
@@ -77,7 +79,7 @@ class Moments:
 
     @staticmethod
     def total(parts: Iterable[Moments | None]) -> Moments | None:
-        """The moments of all images of the parts, which are taken one by one; None where there is no image."""
+        """The moments of all images of the parts, taken one by one; None where there is no image."""
         there = (part for part in parts if part is not None)
         first = next(there, None)
         return None if first is None else reduce(Moments.__add__, there, first)

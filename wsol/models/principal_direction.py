@@ -1,4 +1,4 @@
-"""The direction in which the descriptors of some images vary most, and whether it shows a common object."""
+"""The direction in which descriptors of images vary most, and whether it can show a common object."""
 
 from __future__ import annotations
 
@@ -8,14 +8,25 @@ import numpy as np
 
 from wsol.models.moments import Floats, Moments
 
+# Our choices; docs/discover.md has the shares of birds, painted birds and noise.
+MOST_BY_PLACE = 0.5
+LEAST_WITHIN = 0.2
+ROUNDING = 1e-12  # a variance below this part of the mean's square is that of equal numbers
+
 
 @dataclass(frozen=True)
 class PrincipalDirection:
     """The first principal direction u of descriptors x with mean m, so that p = u . (x - m) has mean 0.
 
-    variance: of p. explained: its share of the variance of x in all directions. within: the share of the
-    variance of p that lies inside images, not between their means. by_place: the share that the place alone
-    explains: the variance of the map that is the mean of p over all images.
+    The parts of the variance of p say what it shows:
+
+    explained: its share of the variance of x in all directions.
+    within: the share that lies inside images. The rest lies between the means of images: pictures of one
+        colour each differ from each other, and nothing in them differs from the rest of its picture.
+    by_place: the share that the place in the picture alone explains, whatever the picture. An object is now
+        here, now there; what noise has in common is the edge of the picture, where a network pads with zeros.
+        From n images it is estimated as (n b - 1) / (n - 1), where b is the share of the variance of the
+        mean map: without it, few images would seem to agree by chance.
     """
 
     mean: Floats
@@ -24,43 +35,64 @@ class PrincipalDirection:
     explained: float
     within: float
     by_place: float
+    num_images: int
 
     @classmethod
     def of(cls, moments: Moments) -> PrincipalDirection:
         """Where all descriptors are equal, the direction is zero and so is the map of every image."""
-        covariance = moments.descriptors.covariance
+        covariance, number = moments.descriptors.covariance, moments.images.number
         mean, total = moments.descriptors.mean, float(np.trace(covariance))
-        # Rounding of equal descriptors is no variance.
-        if total <= 1e-12 * max(1.0, float(mean @ mean)):
-            return cls(mean, np.zeros_like(mean), 0.0, 0.0, 0.0, 0.0)
+        if total <= ROUNDING * max(float(mean @ mean), ROUNDING):
+            return cls(mean, np.zeros_like(mean), 0.0, 0.0, 0.0, 0.0, number)
         values, vectors = np.linalg.eigh(covariance)
         direction, variance = vectors[:, -1], float(values[-1])
         places = (moments.places - mean) @ direction
         direction = direction * _sign(places, direction)
-        between = float(direction @ moments.images.covariance @ direction)
+        between = float(direction @ moments.images.covariance @ direction) / variance
+        mean_map = float(places.var()) / variance
         return cls(
             mean,
             direction,
             variance,
             explained=variance / total,
-            within=1 - between / variance,
-            by_place=float(places.var()) / variance,
+            within=1 - between,
+            by_place=max((number * mean_map - 1) / (number - 1), 0.0) if number > 1 else mean_map,
+            num_images=number,
         )
 
+    @property
+    def no_common_object(self) -> str | None:
+        """Why these images show no common object, in words; None where nothing speaks against one.
+
+        It is a rule for pictures that cannot show one, such as noise or plain colours. It does not know
+        objects: photos of nothing but grass vary too, and something in them is found.
+        """
+        if self.num_images < 2:
+            return "there is one photo, and what photos have in common takes at least 2"
+        if self.variance == 0:
+            return "the features are the same everywhere in all photos"
+        if self.within < LEAST_WITHIN:
+            return f"the photos differ from each other, but only {self.within:.0%} of that lies inside them"
+        if self.by_place > MOST_BY_PLACE:
+            return f"{self.by_place:.0%} of what varies is the place in the picture alone, as in noise"
+        return None
+
     def figures(self) -> dict[str, float]:
-        """What the log of a run keeps."""
+        """The shares, for logs and files."""
         return {"explained": self.explained, "within": self.within, "by_place": self.by_place}
 
 
 def _sign(places: Floats, direction: Floats) -> float:
     """1 or -1: the sign with which the mean map (h, w) is larger inside than on its outermost cells.
 
-    Maps of one or two cells on a side have no inside, and the two may be equal: then the largest entry of the
+    A map of one or two cells on a side has no inside, and the two may be equal: then the largest entry of the
     direction decides, so that the answer is always the same.
     """
     inside = places[1:-1, 1:-1]
-    border = (places.sum() - inside.sum()) / max(places.size - inside.size, 1)
-    more = inside.mean() - border if inside.size else 0.0
+    more = 0.0
+    if inside.size:
+        border = (places.sum() - inside.sum()) / (places.size - inside.size)
+        more = float(inside.mean() - border)
     if more == 0:
-        more = direction[np.argmax(np.abs(direction))]
+        more = float(direction[np.argmax(np.abs(direction))])
     return 1.0 if more > 0 else -1.0

@@ -67,6 +67,11 @@ class Judged:
             self.judge.known(self.found) if self.source.ranks is None else self.judge.box_passes(self.found)
         )
 
+    @property
+    def hits(self) -> Bools:
+        """(N, S) top-1 localization, or GT-known localization where no classes were predicted."""
+        return self.known() if self.source.ranks is None else self.top(1)
+
     def kind(self, row: int, column: int) -> str:
         """The outcome of an image at one threshold: one of `OUTCOMES`."""
         return OUTCOMES[int(self.kinds(row, [column])[0])]

@@ -79,8 +79,8 @@ class Scores:
     by_iou: MaxBoxAccV2 at each of its IoU levels. at: the figures at every kind of threshold.
     errors: how many images fall to each error kind. no_foreground: images without any foreground.
     centre_box: figures of a box in the middle of every image, without looking at it.
-    num_segmentations: images that PxAP looked at. cut: where the head cuts its raw maps itself; this stands for
-    the thresholds of every kind, and the only figures `at` are those at `fixed`. None where thresholds do.
+    num_segmentations: images that PxAP looked at. cut: where the head cuts its raw maps itself; this stands
+    for the thresholds of every kind, and figures are `at` the kind `fixed` alone. None where thresholds cut.
     """
 
     protocol: str

@@ -29,9 +29,9 @@ from wsol.scoring.pxap import PixelCounts
 class MapSource(Protocol):
     """Raw maps with what is known of their images: `Predictions`, or maps that another program made.
 
-    `same_map` says that all rows have one raw map, so that its boxes need to be found only once. `cut` is where
-    the head that made the maps cuts them itself, None where thresholds do. `ranks` are None where no classes
-    were predicted.
+    `same_map` says that all rows have one raw map, so that its boxes need to be found only once. `cut` is
+    where the head that made the maps cuts them itself, None where thresholds do. `ranks` are None where no
+    classes were predicted.
     """
 
     same_map: bool

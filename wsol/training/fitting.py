@@ -1,4 +1,4 @@
-"""`wsol train` for heads that are fitted: one pass over training images, without labels and without gradients.
+"""`wsol train` for heads that are fitted: one pass over training images, without labels, without gradients.
 
 The run folder is that of any other run: `wsol evaluate`, `report`, `compare` and `export` take it as it is.
 """
@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -18,8 +17,9 @@ from tqdm import tqdm
 from wsol.config import Config
 from wsol.data.dataset import make_eval_loader
 from wsol.data.index import open_dataset
+from wsol.data.take_evenly import take_evenly
 from wsol.data.transforms import View
-from wsol.method_names import describe
+from wsol.method_names import describe, method_name
 from wsol.models.heads.fitted import FittedHead
 from wsol.models.localizer import Localizer, build_localizer
 from wsol.records import Sample
@@ -33,8 +33,6 @@ from wsol.training.provenance import check_same_run, require_same_config, write_
 from wsol.training.random_state import seed_everything
 from wsol.training.setup import check_images, last_state
 from wsol.training.signals import StopSignal
-
-T = TypeVar("T")
 
 
 def fit(config: Config, run_dir: Path, resume: bool, ranks: Ranks, stop: StopSignal, progress: bool) -> int:
@@ -80,15 +78,20 @@ def fit(config: Config, run_dir: Path, resume: bool, ranks: Ranks, stop: StopSig
 
 
 def _fit_head(
-    localizer: Localizer, samples: Sequence[Sample], config: Config, ranks: Ranks, stop: StopSignal, log: RunLog
+    localizer: Localizer,
+    samples: Sequence[Sample],
+    config: Config,
+    ranks: Ranks,
+    stop: StopSignal,
+    log: RunLog,
 ) -> Row:
     """Fit the head; returns the row of the run's log."""
     head = localizer.head
     assert isinstance(head, FittedHead), "a head that says `fitted` is a FittedHead"
     chosen = take_evenly(samples, head.images or len(samples))
     log.say(
-        f"{describe(config, 0).rpartition(',')[0]}: one pass over {len(chosen):,} of {len(samples):,} training "
-        f"images, without labels, on {ranks.world} x {ranks.device}"
+        f"{method_name(config)} on {config.model.backbone.name}: one pass over {len(chosen):,} of "
+        f"{len(samples):,} training images, without labels, on {ranks.world} x {ranks.device}"
     )
     loader = make_eval_loader(
         chosen,
@@ -98,9 +101,7 @@ def _fit_head(
         rank=ranks.rank,
         world=ranks.world,
     )
-    bar = tqdm(
-        total=len(chosen), unit=" images", desc="fitting", file=sys.stderr, disable=None, leave=False
-    )
+    bar = tqdm(total=len(chosen), unit=" images", desc="fitting", file=sys.stderr, disable=None, leave=False)
 
     @torch.inference_mode()
     def features() -> Iterator[dict[str, Tensor]]:
@@ -123,16 +124,6 @@ def _fit_head(
         "images_per_second": len(chosen) / seconds,
         "seconds": seconds,
     }
-
-
-def take_evenly(items: Sequence[T], number: int) -> list[T]:
-    """At most `number` of the items, at even distances, in their order.
-
-    >>> take_evenly("abcdefgh", 3)
-    ['b', 'e', 'g']
-    """
-    number = min(number, len(items))
-    return [items[(2 * i + 1) * len(items) // (2 * number)] for i in range(number)]
 
 
 def _shares(row: Row) -> list[str]:

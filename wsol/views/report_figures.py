@@ -185,11 +185,13 @@ def accuracy_charts(
         if len(measured) == 1:
             over_thresholds += [replace(line, tone=i) for i, line in enumerate(lines.values())]
         else:
-            top, dashed = (lines[key] for key in OVER_THRESHOLDS)
-            over_thresholds.append(replace(top, name=one.name))
-            over_thresholds.append(
-                replace(dashed, name=f"{one.name}, {dashed.name}", dashed=True, listed=False)
-            )
+            top, dashed = (lines.get(key) for key in OVER_THRESHOLDS)
+            if top is not None:
+                over_thresholds.append(replace(top, name=one.name))
+            if dashed is not None:
+                listed = top is None  # the only line of a run that predicts no classes
+                name = one.name if listed else f"{one.name}, {dashed.name}"
+                over_thresholds.append(replace(dashed, name=name, dashed=True, listed=listed))
         at = found.found.column(one.scores.threshold)
         shares = [float(100 * found.known(level)[:, at].mean()) for level in levels]
         over_overlap.append(Series(one.name, levels, np.round(shares, 2).tolist(), tone))

@@ -1,4 +1,4 @@
-"""DDT's head: the first principal direction of the descriptors of many images tells object from background."""
+"""DDT's head: the first principal direction of the features of many images tells object from background."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from wsol.records import LocalizerOutput
 from wsol.registry import HEADS
 
 
-@HEADS.register("ddt", "no labels, no training: the first principal direction of the features (Wei et al., 2019)")
+@HEADS.register(
+    "ddt", "no labels, no training: the first principal direction of the features (Wei et al., 2019)"
+)
 class DDT(FittedHead):
     """Deep descriptor transforming: what the images have in common, from pretrained features alone.
 

@@ -47,8 +47,8 @@ class Head(nn.Module, ABC):
     #: one map, the same for whatever class is asked for; it is measured by GT-known localization alone.
     knows_classes: ClassVar[bool] = True
 
-    #: Where the head itself cuts its raw map: object is map > cut, whatever threshold is asked for. None where
-    #: the map has no such value of its own, so that it is normalised and cut at a threshold.
+    #: Where the head itself cuts its raw map: object is map > cut, whatever threshold is asked for. None
+    #: where the map has no such value of its own, so that it is normalised and cut at a threshold.
     cut: ClassVar[float | None] = None
 
     #: Whether it is a `FittedHead`, which `wsol train` fits in one pass.
