@@ -21,6 +21,7 @@ from wsol.data.hierarchy import Hierarchy
 from wsol.models.backbone import Backbone as Stages
 from wsol.models.drops.block import DropBlock
 from wsol.models.heads.bas import BAS
+from wsol.models.heads.fitted import FittedHead
 from wsol.models.localizer import Localizer, build_localizer
 from wsol.models.summary import summarise
 from wsol.models.weights import Weights
@@ -45,7 +46,9 @@ def going_round(first: list[str], *others: list[str]) -> list[tuple[str, ...]]:
     return list(zip(*columns, strict=True))
 
 
-PARTS = [list(DROPS.entries()), list(HEADS.entries()), list(ATTENTIONS.entries())]
+TRAINED = [name for name in HEADS.entries() if not Head.of(name).fitted]
+FITTED = [name for name in HEADS.entries() if name not in TRAINED]
+PARTS = [list(DROPS.entries()), TRAINED, list(ATTENTIONS.entries())]
 LARGER = [name for name in backbones() if name != SMALLEST]
 COMBINATIONS = [*itertools.product([SMALLEST], *PARTS), *going_round(LARGER, *PARTS)]
 # The graphs of a family's members differ in what is timm's alone: one of them is exported.
@@ -164,6 +167,32 @@ def test_keeps_its_promises(backbone: str, drop: str, head: str, attention: str)
     assert torch.equal(again.logits, output.logits)
     assert torch.equal(again.maps, output.maps)
     assert summarise(localizer, SIZE).parameters == sum(p.numel() for p in localizer.parameters())
+
+
+@pytest.mark.parametrize("backbone", backbones())
+@pytest.mark.parametrize("head", FITTED)
+def test_a_fitted_head_keeps_its_promises(backbone: str, head: str) -> None:
+    """One map and no classes; everything that it has fitted is in its checkpoint."""
+    localizer, other = (build(backbone, "none", head, "identity").eval() for _ in range(2))
+    fitted = localizer.head
+    assert isinstance(fitted, FittedHead)
+    assert not fitted.knows_classes
+    with torch.no_grad():
+        features = localizer.backbone(localizer.normalise(IMAGES), None, fitted.reads)
+    figures = fitted.fit([features])
+    assert all(0 <= share <= 1 for share in figures.values())
+    with torch.no_grad():
+        output = localizer(IMAGES)
+        maps = localizer.maps_for(output, torch.stack([LABELS.flip(0), LABELS], dim=1))
+    assert output.logits.shape == (2, 1)
+    assert localizer.loss(output, LABELS) == {}
+    assert maps.shape == (2, 2, *output.maps.shape[2:])
+    assert torch.equal(maps[:, 0], maps[:, 1])
+    assert maps.isfinite().all()
+    assert maps.any()
+    other.load_state_dict(localizer.state_dict())
+    with torch.no_grad():
+        assert torch.equal(other(IMAGES).maps, output.maps)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from tqdm import tqdm
 
 from wsol.class_names import OBJECT, display_name
@@ -85,9 +86,9 @@ def discover(
     Raises DataError where no group of photos has a common object: one photo, plain colours, noise.
 
     >>> import wsol
-    >>> found = wsol.discover("few_birds/images", backbone="tiny", weights="none", size=64, device="cpu")
+    >>> found = wsol.discover("holiday", "common", backbone="tiny", weights="none", size=96)
     >>> len(found), list(found.directions)
-    (12, ['object'])
+    (8, ['object'])
     """
     root = Path(folder)
     if not root.is_dir():
@@ -158,16 +159,17 @@ def _build(backbone: str | Mapping[str, Any], weights: Path | str, size: int, de
     from wsol.runs.ranks import pick_device
 
     place = pick_device(device)
-    config = Config.read(
-        {
-            "data": {"image_size": size, "resize": size},
-            "model": {"backbone": backbone, "weights": str(weights), "head": "ddt"},
-        }
-    )
+    settings = {
+        "data": {"image_size": size, "resize": size},
+        "model": {"backbone": backbone, "weights": str(weights), "head": "ddt"},
+    }
     try:
-        return build_localizer(config.model, classes=1, image_size=size).to(place).eval()
+        config = Config.read(settings)
+        with torch.random.fork_rng(devices=[]):  # without weights, the same network each time
+            torch.manual_seed(0)
+            return build_localizer(config.model, classes=1, image_size=size).to(place).eval()
     except (CheckpointError, ConfigError) as error:  # they name the keys of a config, and here are arguments
-        raise type(error)(str(error).replace("model.", "")) from None
+        raise type(error)(str(error).replace("model.", "").replace("data.image_size", "size")) from None
 
 
 @contextmanager

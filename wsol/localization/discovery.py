@@ -52,11 +52,28 @@ class FoundObject:
         return bool(self.localization.found)
 
 
+@dataclass(frozen=True)
+class CommonDirection:
+    """The direction of a group of photos. covered: the share of all their places that lies above the cut."""
+
+    direction: PrincipalDirection
+    covered: float
+
+    @property
+    def no_common_object(self) -> str | None:
+        """Why the photos have no common object; None where nothing speaks against one."""
+        return self.direction.no_common_object(self.covered)
+
+    def figures(self) -> dict[str, float]:
+        return {**self.direction.figures(), "covered": self.covered}
+
+
 class Discovery:
     """Finds the common object of groups of photos, one group after the other.
 
     localizer: one with the head `ddt`; its direction is set anew for each group. unreadable: gets the reason
-    for each photo that cannot be read. step: called with the number of photos that have just passed the network.
+    for each photo that cannot be read. step: called with the number of photos that have just passed the
+    network.
     """
 
     def __init__(
@@ -67,11 +84,13 @@ class Discovery:
         step: Callable[[int], object] = lambda number: None,
     ) -> None:
         assert isinstance(localizer.head, DDT)
+        assert localizer.head.cut is not None
+        self._cut = localizer.head.cut
         self._localizer, self._head = localizer.eval(), localizer.head
         self._view = View("resize", side)
         self._unreadable, self._step = unreadable, step
 
-    def fit(self, photos: Mapping[str, Path], kept: FeatureFile) -> PrincipalDirection | None:
+    def fit(self, photos: Mapping[str, Path], kept: FeatureFile) -> CommonDirection | None:
         """The direction of the photos; None where none can be read. Their features go to `kept`."""
         chosen = {name: photos[name] for name in take_evenly(list(photos), FITTED)}
 
@@ -87,7 +106,8 @@ class Discovery:
             return None
         direction = PrincipalDirection.of(total)
         self._head.set_direction(direction)
-        return direction
+        above = [(self._project(torch.from_numpy(kept[name])) > self._cut).mean() for name in kept.names()]
+        return CommonDirection(direction, float(np.mean(above)))
 
     def find(
         self, photos: Mapping[str, Path], kept: FeatureFile, label: int, name: str
@@ -102,7 +122,7 @@ class Discovery:
             for key, image in images.items():
                 own = features[key] if key in features else torch.from_numpy(kept[key])
                 raw = self._project(own)
-                yield key, locate(raw, image, self._view, self._head.cut, label, name)
+                yield key, locate(raw, image, self._view, self._cut, label, name)
 
     def _read(
         self, photos: Mapping[str, Path], known: FeatureFile | None = None
@@ -135,7 +155,7 @@ class Discovery:
 
 
 def locate(
-    raw: NDArray[np.float32], image: NDArray[np.uint8], view: View, cut: float | None, label: int, name: str
+    raw: NDArray[np.float32], image: NDArray[np.uint8], view: View, cut: float, label: int, name: str
 ) -> FoundObject:
     """The object in one photo from its raw map (h, w): the largest component of what lies above the cut.
 

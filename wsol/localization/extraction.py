@@ -89,8 +89,8 @@ class Extraction:
         empty box. To be seen, it is relu(map - cut) divided by its maximum.
         """
         recipe = replace(self.recipe, normalize="max", first="resize")
-        grid = {"fixed": cut, "low": cut, "high": cut + 1, "step": 1.0}
-        return replace(self, recipe=recipe, quantized=False, strict=True, share_of_max=False, **grid)
+        changed = replace(self, recipe=recipe, quantized=False, strict=True, share_of_max=False)
+        return replace(changed, fixed=cut, low=cut, high=cut + 1, step=1.0)
 
     def frame_size(self, view: View, size: Size) -> Size:
         """(width, height) of the score map of an image of `size`."""

@@ -32,6 +32,10 @@ class FeatureFile:
     def __contains__(self, name: str) -> bool:
         return name in self._rows
 
+    def names(self) -> list[str]:
+        """In the order in which they came."""
+        return list(self._rows)
+
     def add(self, name: str, array: NDArray[np.float32]) -> None:
         """Keep one array; all must have the shape of the first."""
         if not self._rows:

@@ -10,7 +10,8 @@ from wsol.models.moments import Floats, Moments
 
 # Our choices; docs/discover.md has the shares of birds, painted birds and noise.
 MOST_BY_PLACE = 0.5
-LEAST_WITHIN = 0.2
+LEAST_WITHIN = 0.5
+MOST_COVERED = 0.45
 ROUNDING = 1e-12  # a variance below this part of the mean's square is that of equal numbers
 
 
@@ -60,12 +61,11 @@ class PrincipalDirection:
             num_images=number,
         )
 
-    @property
-    def no_common_object(self) -> str | None:
+    def no_common_object(self, covered: float) -> str | None:
         """Why these images show no common object, in words; None where nothing speaks against one.
 
-        It is a rule for pictures that cannot show one, such as noise or plain colours. It does not know
-        objects: photos of nothing but grass vary too, and something in them is found.
+        covered: the share of all places of all images where p > 0. An object is the smaller part of its
+        photos; where about half of everything is above 0, or more, nothing stands out from the rest.
         """
         if self.num_images < 2:
             return "there is one photo, and what photos have in common takes at least 2"
@@ -75,6 +75,8 @@ class PrincipalDirection:
             return f"the photos differ from each other, but only {self.within:.0%} of that lies inside them"
         if self.by_place > MOST_BY_PLACE:
             return f"{self.by_place:.0%} of what varies is the place in the picture alone, as in noise"
+        if covered > MOST_COVERED:
+            return f"it would cover {covered:.0%} of the photos, so it does not stand out from the rest"
         return None
 
     def figures(self) -> dict[str, float]:

@@ -37,7 +37,7 @@ class FittedHead(Head):
     def fit(
         self,
         batches: Iterable[Mapping[str, Tensor]],
-        gather: Callable[[T], list[T]] = alone,  # type: ignore[assignment]
+        gather: Callable[[T], list[T]] = alone,
     ) -> Mapping[str, float]:
         """Set the head's tensors from the features of the stages in `reads`, batch by batch.
 
