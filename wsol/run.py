@@ -105,7 +105,7 @@ class Run:
     def checkpoint(self) -> CheckpointInfo:
         """The checkpoint that `localizer` uses."""
         if self.config.classifier is not None:
-            self.localizer("cpu")
+            self.any_localizer("cpu")
         return self.__dict__.get("checkpoint") or self._load()[1]
 
     def classifier(self, device: str = "auto") -> BuiltClassifier:
@@ -127,22 +127,22 @@ class Run:
         """Take this classifier for `localizer`, instead of building the one of the config."""
         self._classifier = built
 
-    def localizer(self, device: str = "auto") -> AnyLocalizer:
-        """The localizer, ready for images, on a device; no data set is touched.
+    def any_localizer(self, device: str = "auto") -> AnyLocalizer:
+        """The trained localizer; or the run's classifier, in the data set's classes where it knows them."""
+        if self.config.classifier is None:
+            return self.localizer(device)
+        from wsol.models.classifier.building import OWN_CLASS
 
-        It is the trained one; or the run's classifier, in the classes of the data set where it knows them.
-        """
+        built = self._classifier or self.classifier(device)
+        fitted = built.for_classes(self.classes)
+        origin = built.origin if fitted.knows_classes else f"{built.origin}, {OWN_CLASS}"
+        self.__dict__["checkpoint"] = CheckpointInfo(origin, built.digest, None)
+        return fitted
+
+    def localizer(self, device: str = "auto") -> Localizer:
+        """The trained localizer, ready for images, on a device; no data set is touched."""
         if self.config.classifier is not None:
-            from wsol.models.classifier.building import OWN_CLASS
-
-            built = self._classifier or self.classifier(device)
-            fitted = built.for_classes(self.classes)
-            origin = built.origin if fitted.knows_classes else f"{built.origin}, {OWN_CLASS}"
-            self.__dict__["checkpoint"] = CheckpointInfo(origin, built.digest, None)
-            return fitted
-        return self._trained(device)
-
-    def _trained(self, device: str) -> Localizer:
+            raise ConfigError(f"{self.path}: a run of a plain classifier, which `wsol.load` opens")
         from wsol.models.localizer import build_localizer
         from wsol.runs.checkpoint import load_model_state
         from wsol.runs.ranks import pick_device

@@ -126,7 +126,7 @@ class _Evaluating:
     ) -> _Evaluating:
         index = ranks.on_main(lambda: open_dataset(run.config.data))
         _refuse_unfit(run, index)
-        localizer = None if reuse else run.localizer(str(ranks.device) if device == "auto" else device)
+        localizer = None if reuse else run.any_localizer(str(ranks.device) if device == "auto" else device)
         if isinstance(localizer, OwnClass):
             note(
                 f"the classifier knows {localizer.known} of the {localizer.number} classes of the data set: "

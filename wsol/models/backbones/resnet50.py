@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torchvision
 from torch import nn
@@ -13,10 +13,10 @@ from wsol.models.weights import IMAGENET, Weights, download
 from wsol.registry import BACKBONES
 
 
-def move_strides_to_1x1(network: nn.Module) -> None:
+def move_strides_to_1x1(network: Any) -> None:
     """Give the stride of layers 2 to 4 to the first 1x1 convolution, as weights converted from Keras need."""
     for layer in (network.layer2, network.layer3, network.layer4):
-        block = layer[0]  # type: ignore[index]
+        block = layer[0]
         block.conv1.stride, block.conv2.stride = block.conv2.stride, block.conv1.stride
 
 

@@ -97,7 +97,7 @@ def test_cam_is_the_linear_layer_at_every_position() -> None:
     found = maps_of(localizer, pictures, labels)
     with torch.no_grad():
         features = model.last(model.first(localizer.normalise(pictures))).numpy()  # type: ignore[operator]
-    weights = model.fc.weight.detach().numpy()  # type: ignore[union-attr]
+    weights = model.state_dict()["fc.weight"].numpy()
     for n, label in enumerate(labels[:, 0].tolist()):
         np.testing.assert_allclose(
             found[n, 0], np.einsum("c,chw->hw", weights[label], features[n]), atol=1e-5
@@ -129,7 +129,7 @@ def test_scorecam_is_its_formula_whatever_its_batch() -> None:
     for n in range(2):
         scores = []
         for channel in features[n]:
-            mask = torch.nn.UpsamplingBilinear2d(size=x.shape[2:])(channel[None, None])
+            mask = torch.nn.UpsamplingBilinear2d(size=(SIDE, SIDE))(channel[None, None])
             mask = (mask - mask.min()) / (mask.max() - mask.min() + 1e-8)
             with torch.no_grad():
                 scores.append(model(x[n : n + 1] * mask)[0])

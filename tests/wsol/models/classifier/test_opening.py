@@ -63,7 +63,7 @@ def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 )
 def test_unknown_names_are_one_line(name: str, options: dict[str, str], said: str) -> None:
     with pytest.raises(ConfigError) as caught, torch.device("meta"):
-        open_classifier(name, "none", classes=CLASSES, **options)  # type: ignore[arg-type]
+        open_classifier(name, "none", classes=CLASSES, **options)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -38,6 +38,7 @@ class AttentionWatch(TorchFunctionMode):
         if func is multi_head_attention_forward:  # what it calls inside is not seen here, but it can tell
             told = {**kwargs, "need_weights": True, "average_attn_weights": True}
             result, attention = func(*args, **told)
+            assert attention is not None
             self.attentions.append(attention.detach())
             return result, attention if kwargs.get("need_weights", True) else None
         result = func(*args, **kwargs)
