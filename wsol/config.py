@@ -350,11 +350,15 @@ class Config:
     def read(
         cls, source: Config | Mapping[str, Any] | Path | str, set: Mapping[str, Any] | None = None
     ) -> Config:
-        """A config from a YAML file, nested values or another config, with the values of `set` on top."""
+        """A config from a YAML file, nested values or another config, with the values of `set` on top.
+
+        A text that is no file is the name of a config that comes with wsol: `cub/vgg16_adl_gpca`.
+        """
         from wsol.config_file import config_from_dict, config_to_dict, load_config
+        from wsol.shipped_configs import find_config
 
         if isinstance(source, (str, Path)):
-            return load_config(source, set=set)
+            return load_config(find_config(source), set=set)
         return config_from_dict(config_to_dict(source) if isinstance(source, Config) else source, set)
 
     def __str__(self) -> str:

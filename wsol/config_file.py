@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import yaml
 
 from wsol.config import Component, Config
-from wsol.config_moved import move_keys
+from wsol.config_moved import move_keys, state_former_options
 from wsol.config_types import convert, shown
 from wsol.errors import ConfigError
 from wsol.plugins import load_installed, load_plugins
@@ -35,14 +35,20 @@ OPTIONAL_SECTIONS = ("classifier",)  # left out of a config that has none
 
 
 def load_config(
-    path: Path | str, overrides: Sequence[str] = (), set: Mapping[str, Any] | None = None
+    path: Path | str,
+    overrides: Sequence[str] = (),
+    set: Mapping[str, Any] | None = None,
+    of_run: bool = False,
 ) -> Config:
     """The config in a YAML file, checked whole before anything else runs.
 
     overrides: texts `a.b=c` as `--set` takes them, c read as YAML. set: values by their dotted key, taken as
-    they are: `{"data.root": "birds #3"}`. Both go on top of the file, `set` last.
+    they are: `{"data.root": "birds #3"}`. Both go on top of the file, `set` last. of_run: whether
+    it is the config that a run folder keeps: a missing option means what it meant when the run was trained.
     """
     located = _read_extended(Path(path), ())
+    if of_run:
+        located = state_former_options(located)
     for text in overrides:
         keys, value = parse_override(text)
         located = _override(located, keys, value, f"--set {text}")
@@ -226,6 +232,8 @@ def _options(
             hint = suggest(key, {*takes, *shared})
             raise ConfigError(f"{where}: {registry.kind} {name!r} takes no option {key!r}{hint}")
         options[key] = _beside_config(convert(value, takes[key].annotation, where), located.place(here))
+    for key in getattr(registry.get(name), "recorded_options", ()):
+        options.setdefault(key, takes[key].default)
     missing = [o.name for o in takes.values() if o.required and o.name not in options]
     if missing:
         raise ConfigError(

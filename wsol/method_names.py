@@ -24,7 +24,7 @@ _PROPER = {
 
 
 def method_name(config: Config) -> str:
-    """A method as papers write it: `ADL-GPCA`, `DANet`, `CAM-SE`, `HaS-CAM`."""
+    """A method as papers write it: `ADL-GPCA`, `DANet`, `CAM-SE`, `HaS-CAM`, `CAM-GPCA (unit)`."""
     if config.classifier is not None:
         method = config.classifier.method
         return _PROPER.get(method, method.upper())
@@ -32,7 +32,9 @@ def method_name(config: Config) -> str:
     heads = [] if model.head.name == "cam" and model.drop.name != "none" else [model.head.name]
     drops = [model.drop.name, *(tap.name for tap in model.taps)]
     parts = [*(t.name for t in config.train.transforms), *heads, *drops, model.attention.name]
-    return "-".join(_PROPER.get(part, part.upper()) for part in parts if part not in ("none", "identity"))
+    name = "-".join(_PROPER.get(part, part.upper()) for part in parts if part not in ("none", "identity"))
+    reading = model.attention.options.get("reading", "literal")
+    return name if reading == "literal" else f"{name} ({reading})"
 
 
 def network_name(config: Config) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from wsol.config import Config
 from wsol.config_file import load_config
@@ -13,7 +13,7 @@ from wsol.data.index import open_dataset
 from wsol.data.record import DataRecord
 from wsol.data.transforms import ViewKind
 from wsol.errors import ConfigError, DataError, RunFolderError
-from wsol.localization.predictions import Predictions
+from wsol.localization.predictions import ClassesBy, Predictions
 from wsol.method_names import describe, method_name, network_name
 from wsol.notices import note
 from wsol.plugins import load_recorded
@@ -77,7 +77,7 @@ class Run:
         """The resolved config that the run was trained with."""
         load_recorded(self.folder.plugins, self.path)
         moved = {} if self._data_root is None else {"data.root": self._data_root}
-        return load_config(self.folder.config, set=moved)
+        return load_config(self.folder.config, set=moved, of_run=True)
 
     @cached_property
     def data(self) -> DataRecord:
@@ -177,9 +177,29 @@ class Run:
     def is_evaluated(self) -> bool:
         return self.folder.scores.is_file()
 
-    def predictions(self, split: str = "test", view: ViewKind = "resize") -> Predictions:
-        """What the localizer found in every image of a split: `test` or `held_out`."""
-        return Predictions(self.folder.predictions_of(split, view))
+    def predictions(
+        self, split: str = "test", view: ViewKind = "resize", classes_by: ClassesBy = "view"
+    ) -> Predictions:
+        """What the localizer found in every image of a split: `test` or `held_out`.
+
+        classes_by: what ranks the classes: the test image that `view` names, or `ten crops`.
+        """
+        by_view = Predictions(self.folder.predictions_of(split, view))
+        if classes_by == "view" or not by_view.header.knows_classes:
+            return by_view
+        return Predictions(by_view.folder, self.folder.ten_crops_of(split))
+
+    @cached_property
+    def test_digest(self) -> str:
+        """What identifies the test images and truths of the scores; '' where an old run cannot tell."""
+        if self.scores.test_digest:
+            return self.scores.test_digest
+        try:  # scores of before lack it; the predictions that they were made of know the images
+            predictions = self.predictions("test", cast(ViewKind, next(iter(self.scores.values())).view))
+        except (DataError, StopIteration):
+            return ""
+        same = predictions.header.digest == self.scores.data_digest
+        return predictions.test_digest() if same else ""
 
     def evaluated(self, protocol: Protocol) -> tuple[Scores, Predictions]:
         """The scores under a protocol and the predictions that they were made of.
@@ -192,19 +212,21 @@ class Run:
                 f"{self.path}: not measured by protocol {protocol.name!r}{near}; "
                 f"run `wsol evaluate {self.path} --protocol {protocol.name}`"
             )
-        scores, predictions = self.scores[protocol.name], self.predictions("test", protocol.view)
-        header = predictions.header
-        same = (self.scores.checkpoint, self.scores.checkpoint_digest) == (header.origin, header.checkpoint)
-        if not same:
-            raise DataError(
-                f"{self.path}: its scores are of {self.scores.checkpoint}, its predictions of "
-                f"{header.origin}: not the same checkpoint; run `wsol evaluate {self.path}` again"
-            )
+        scores = self.scores[protocol.name]
         if scores.version != protocol.version:
             raise DataError(
                 f"{self.path}: its scores are of version {scores.version} of protocol {protocol.name}, now "
-                f"there is version {protocol.version}; run `wsol evaluate {self.path}` again"
+                f"there is version {protocol.version}; run `wsol evaluate {self.path} --protocol "
+                f"{protocol.name}` again"
             )
+        predictions = self.predictions("test", protocol.view, protocol.classes_by)
+        for header in (part.header for part in predictions.parts):
+            own = (self.scores.checkpoint, self.scores.checkpoint_digest)
+            if own != (header.origin, header.checkpoint):
+                raise DataError(
+                    f"{self.path}: its scores are of {self.scores.checkpoint}, its predictions of "
+                    f"{header.origin}: not the same checkpoint; run `wsol evaluate {self.path}` again"
+                )
         return scores, predictions
 
     def protocol(self, name: str | None = None) -> Protocol:

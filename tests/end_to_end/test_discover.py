@@ -106,8 +106,8 @@ def test_one_direction_for_each_folder(tmp_path: Path, capsys: pytest.CaptureFix
         (lambda folder: red_discs.write_noise(folder, 5, plain=True), "no common object"),
         (lambda folder: red_discs.write_noise(folder, 5), "does not stand out"),
         (lambda folder: red_discs.write_photos(folder, 8, disc=False), "does not stand out"),
-        (lambda folder: Image.new("RGB", (50, 50)).save(_made(folder) / "a.png"), "one photo"),
-        (lambda folder: [Image.new("RGB", (50, 50)).save(_made(folder) / f"{i}.png") for i in "ab"], "same"),
+        (lambda folder: _black(folder, 1), "one photo"),
+        (lambda folder: _black(folder, 2), "the same everywhere"),
         (lambda folder: (_made(folder) / "a.png").write_text("no picture"), "no photo can be read"),
         (lambda folder: _made(folder), "no pictures in this folder"),
         (lambda folder: folder.write_text("a file"), "not a folder of photos"),
@@ -122,6 +122,11 @@ def test_no_common_object_is_one_line_and_nothing_is_written(
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "found").exists()
     assert [p.name for p in tmp_path.iterdir()] == ["photos"], "no draft is left"
+
+
+def _black(folder: Path, number: int) -> None:
+    for i in range(number):
+        Image.new("RGB", (50, 50)).save(_made(folder) / f"{i}.png")
 
 
 def _made(folder: Path) -> Path:

@@ -111,14 +111,19 @@ def as_finder(built: BuiltClassifier, protocol: str, threshold: float | None) ->
     )
 
 
+def new_run_dir(finder: ClassifierFinder) -> Path:
+    """Where its evaluation goes unless one says it: `runs/<name>-<method>`, with -2, -3, ... if that is taken."""
+    short = finder.built.config.name.rpartition(":")[2].strip("<>")
+    return default_run_dir(f"{short}-{finder.method}", resume=False)
+
+
 def start_run(finder: ClassifierFinder, data: Path | str, run_dir: Path | str | None = None) -> Path:
     """A new run folder for the evaluation of a classifier on a data set; nothing is trained in it.
 
-    run_dir: None for `runs/<name>-<method>`, with -2, -3, ... where that is taken.
+    run_dir: None for `new_run_dir`.
     """
     built, root = finder.built, Path(data)
-    short = built.config.name.rpartition(":")[2].strip("<>")
-    path = Path(run_dir) if run_dir is not None else default_run_dir(f"{short}-{finder.method}", resume=False)
+    path = Path(run_dir) if run_dir is not None else new_run_dir(finder)
     if not is_free(path):
         raise RunFolderError(
             f"{path}: not empty; score it again with `wsol evaluate {path}`, or choose another folder"

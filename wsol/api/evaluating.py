@@ -15,7 +15,7 @@ from wsol.data.transforms import View, ViewKind
 from wsol.errors import ConfigError, DataError
 from wsol.localization.classifier_finder import ClassifierFinder
 from wsol.localization.predictions import Header, Predictions
-from wsol.localization.predictor import predict
+from wsol.localization.predictor import predict, predict_by_ten_crops
 from wsol.models.classifier.class_table import OwnClass
 from wsol.notices import note
 from wsol.records import DataIndex, Sample
@@ -46,8 +46,10 @@ def evaluate(
 ) -> Evaluation:
     """Measure a trained localizer on the test images; returns the scores by protocol, also kept in the run.
 
-    Each image passes the network once for each way of preparing it that the protocols use (resize, crop). The
-    predictions stay in the run folder, so that pictures and reports need no model.
+    Each image passes the network once for each way of preparing it that the protocols use (resize, crop), and
+    ten times more where a protocol ranks classes by ten crops. The predictions stay in the run folder, so
+    that pictures and reports need no model. Earlier scores of the same checkpoint under other protocols stay
+    in the run.
 
     Args:
         run: a run, its folder, or what `wsol.from_classifier` gave.
@@ -137,23 +139,67 @@ class _Evaluating:
 
     def evaluate(self, protocols: Sequence[Protocol], workers: int | None) -> Evaluation:
         views = [view for view in VIEWS if any(p.view == view for p in protocols)]
-        tests = {view: self.predictions("test", view) for view in views}
+        by_crops = [p.name for p in protocols if p.classes_by == "ten crops"]
+        crops = self.ten_crops(by_crops) if self.knows_classes(views[0]) else None
+        tests = {view: self.predictions("test", view, crops) for view in views}
         held = {view: self.predictions("held_out", view) for view in views}
-        _require_one_checkpoint([p for p in (*tests.values(), *held.values()) if p is not None])
+        _require_one_checkpoint([p for p in (*tests.values(), *held.values(), crops) if p is not None])
         evaluation = self.ranks.on_main(lambda: self.score(protocols, tests, held, workers))
-        self.ranks.on_main(lambda: keep(self.run, evaluation))
-        self.run.__dict__["scores"] = evaluation
+        kept = self.ranks.on_main(lambda: keep(self.run, evaluation))
+        self.run.__dict__["scores"] = kept
         return evaluation
 
-    def predictions(self, split: str, view: ViewKind) -> Predictions | None:
+    def knows_classes(self, view: ViewKind) -> bool:
+        """Whether classes are predicted, by the localizer or in earlier predictions."""
+        if self.localizer is not None:
+            return self.localizer.knows_classes
+        return self.earlier(self.run.folder.predictions_of("test", view)).header.knows_classes
+
+    def ten_crops(self, asked_by: Sequence[str]) -> Predictions | None:
+        """The classes of the test images by ten crops: made now where a protocol asks for them.
+
+        Else those of an earlier evaluation of the same checkpoint, if there are some.
+        """
+        folder, config = self.run.folder.ten_crops_of("test"), self.run.config
+        if self.localizer is None:
+            return self.earlier(folder) if asked_by else None
+        if not asked_by:
+            return self.ranks.on_main(lambda: self.earlier_crops(folder))
+        self.ranks.on_main(
+            lambda: note(f"{', '.join(asked_by)}: classes by ten crops, ten more passes of each test image")
+        )
+        samples, info = self.index.split("test"), self.run.checkpoint
+        view = View("crop", config.data.image_size)
+        header = Header.of(self.index, samples, "test", view, str(info), info.digest, "ten crops")
+        return predict_by_ten_crops(
+            self.localizer,
+            samples,
+            folder,
+            header,
+            self.ranks,
+            batch=self.batch,
+            workers=config.data.workers,
+        )
+
+    def earlier_crops(self, folder: Path) -> Predictions | None:
+        """The ten crops of this checkpoint and these images, None where there are none."""
+        try:
+            crops = self.earlier(folder)
+        except DataError:
+            return None
+        return crops if crops.header.checkpoint == self.run.checkpoint.digest else None
+
+    def earlier(self, folder: Path) -> Predictions:
+        """Predictions of an earlier evaluation. DataError where there are none of this data set."""
+        there = Predictions(folder)
+        there.require(self.index)
+        return there
+
+    def predictions(self, split: str, view: ViewKind, crops: Predictions | None = None) -> Predictions | None:
         """Those of one split and view: made now, or the earlier ones; None without images."""
         folder, data = self.run.folder.predictions_of(split, view), self.run.config.data
         if self.localizer is None:
-            if split == "held_out" and not folder.is_dir():
-                return None
-            there = Predictions(folder)
-            there.require(self.index)
-            return there
+            return None if split == "held_out" and not folder.is_dir() else self.earlier(folder)
         samples = self.index.split("test") if split == "test" else self.held_out_samples()
         localizer = self.localizer
         if not samples or (split == "held_out" and localizer.cut is not None):  # no threshold is to be chosen
@@ -167,10 +213,19 @@ class _Evaluating:
             view_used,
             str(info),
             info.digest,
-            localizer.cut,
-            localizer.knows_classes,
+            cut=localizer.cut,
+            knows_classes=localizer.knows_classes,
         )
-        return predict(localizer, samples, folder, header, self.ranks, batch=self.batch, workers=data.workers)
+        return predict(
+            localizer,
+            samples,
+            folder,
+            header,
+            self.ranks,
+            batch=self.batch,
+            workers=data.workers,
+            voted=None if crops is None else crops.scores.argmax(axis=1),
+        )
 
     def held_out_samples(self) -> tuple[Sample, ...]:
         """The images that the run held out, or a share of its training images; only those with boxes."""
@@ -200,7 +255,10 @@ class _Evaluating:
             processes = workers or choose_workers(len(test))
             part = held[view]
             chosen = hold_out_thresholds(part, wanted, processes) if part is not None else {}
-            results |= score_maps(test, wanted, chosen, processes)
+            for classes_by in dict.fromkeys(p.classes_by for p in wanted):
+                own = [p for p in wanted if p.classes_by == classes_by]
+                source = self.run.predictions("test", view, classes_by)
+                results |= score_maps(source, own, chosen, processes)
             for kind, names in test.faults().items():
                 faults.setdefault(kind, {}).update(dict.fromkeys(names))
         header, unseen = whole[-1].header, bool(self.index.split("val"))
@@ -212,6 +270,7 @@ class _Evaluating:
             checkpoint_digest=header.checkpoint,
             data=header.data,
             data_digest=header.digest,
+            test_digest=whole[-1].test_digest(),
             split=header.split,
             images_without_boxes=sum(not boxes for boxes in header.boxes),
             held_out_from=self.held_out_from(unseen),
@@ -219,8 +278,16 @@ class _Evaluating:
         )
 
 
-def keep(run: Run, evaluation: Evaluation) -> None:
-    """Write the evaluation into the run folder, and its figures of each class as a table."""
+def keep(run: Run, evaluation: Evaluation) -> Evaluation:
+    """Write the evaluation into the run folder, and its figures of each class as a table.
+
+    Returns what the run has now: earlier scores of the same checkpoint under other protocols are kept.
+    """
+    if run.folder.scores.is_file():
+        try:
+            evaluation = evaluation.with_earlier(Evaluation.read(run.folder.scores))
+        except DataError as error:
+            note(f"{error}; replaced by the new scores")
     write_json(run.folder.scores, evaluation.to_json())
     text = io.StringIO()
     rows = [{"protocol": name, **row.to_json()} for name, s in evaluation.items() for row in s.per_class]
@@ -228,6 +295,7 @@ def keep(run: Run, evaluation: Evaluation) -> None:
     writer.writeheader()
     writer.writerows(rows)
     write_text(run.folder.per_class, text.getvalue())
+    return evaluation
 
 
 def _refuse_unfit(run: Run, index: DataIndex) -> None:
@@ -239,9 +307,12 @@ def _refuse_unfit(run: Run, index: DataIndex) -> None:
         )
     test = index.split("test")
     if not test:
-        raise DataError(f"{index.root}: no test images: nothing to evaluate")
+        raise DataError(f"{index.root}: no test images: nothing to evaluate; 'wsol localize' needs none")
     if not any(s.boxes for s in test):
-        raise DataError(f"{index.root}: no test image has a box: localization cannot be measured")
+        raise DataError(
+            f"{index.root}: no test image has a box: localization cannot be measured; give some a box (see "
+            "'wsol init --help'), or use 'wsol localize', which needs none"
+        )
     if index.digest() != run.data.digest:
         note(f"{index.root} is not the data that {run.path} was trained on")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 HELP = "find the common object of a folder of photos: no labels, no training"
 DESCRIPTION = """\
 Find what the photos of a folder have in common, by DDT on a pretrained backbone: no labels, no
-training, no threshold to choose. About a second for each photo on a CPU.
+training, no threshold to choose. One to two seconds for each photo on a CPU.
 
 examples:
   wsol discover holiday/ --out found

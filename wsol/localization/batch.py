@@ -63,3 +63,17 @@ def look_at(localizer: AnyLocalizer, images: Tensor, choose: Callable[[Tensor], 
         maps.float().cpu().numpy(),
         masks[-1].float().cpu().numpy() if masks else None,
     )
+
+
+@torch.inference_mode()
+def classify_crops(localizer: AnyLocalizer, images: Tensor) -> NDArray[np.float32]:
+    """(N, C) the mean over the crops of each image of the softmax of its logits.
+
+    images: uint8 (N, K, 3, S, S). The crops of a place pass the network together, so that a pass has as many
+    images as the batch.
+    """
+    device = localizer.mean.device
+    passes = (localizer(crops.to(device, non_blocking=True)) for crops in images.unbind(dim=1))
+    probabilities = torch.stack([output.logits.float().softmax(dim=1) for output in passes])
+    result: NDArray[np.float32] = probabilities.mean(dim=0).cpu().numpy()
+    return result

@@ -102,7 +102,9 @@ class MapCutter:
         single, contours, level = _RULES[extraction.single_box](self, extraction, thresholds)
         empty = single[:, 0] < 0
         frame = extraction.frame_size(self.view, self.size)
-        boxes = np.where(empty[:, None], extraction.empty_box(frame), single)
+        boxes = np.where(empty[:, None], extraction.empty_box(frame), extraction.end(single, frame))
+        if contours is not None:
+            contours = contours._replace(boxes=extraction.end(contours.boxes, frame))
         return Boxes(boxes, empty, contours, level)
 
     def largest_contours(self, extraction: Extraction, thresholds: NDArray[np.float64]) -> Ruled:
@@ -114,6 +116,10 @@ class MapCutter:
         levels, contours = self._contours(extraction, thresholds, areas=False)
         return largest_component_boxes(levels, contours), contours, levels.index
 
+    def first_largest_components(self, extraction: Extraction, thresholds: NDArray[np.float64]) -> Ruled:
+        levels, contours = self._contours(extraction, thresholds, areas=False)
+        return largest_component_boxes(levels, contours, first_pixel=True), contours, levels.index
+
     def all_foreground(self, extraction: Extraction, thresholds: NDArray[np.float64]) -> Ruled:
         e, frame = extraction, extraction.frame_size(self.view, self.size)
         key = ("all", e.recipe, frame, e.flat_is_empty, e.strict, thresholds.tobytes())
@@ -124,13 +130,14 @@ class MapCutter:
         self, e: Extraction, thresholds: NDArray[np.float64], areas: bool
     ) -> tuple[Levels, Contours]:
         frame = e.frame_size(self.view, self.size)
-        key = (e.recipe, frame, e.flat_is_empty, e.quantized, e.strict, e.holes, thresholds.tobytes())
+        key = (e.recipe, frame, e.flat_is_empty, e.grey, e.strict, e.holes, thresholds.tobytes())
 
         def make() -> tuple[Levels, Contours]:
             score_map = self.score_map(e)
-            levels = (
-                cut_quantized(score_map, thresholds) if e.quantized else cut(score_map, thresholds, e.strict)
-            )
+            if e.grey is None:
+                levels = cut(score_map, thresholds, e.strict)
+            else:
+                levels = cut_quantized(score_map, thresholds, e.grey)
             return levels, contour_boxes(levels, e.holes, areas)
 
         if not areas and (True, key) in self._kept:  # found already, together with the areas
@@ -146,6 +153,7 @@ class MapCutter:
 
 _RULES: dict[BoxRule, Callable[[MapCutter, Extraction, NDArray[np.float64]], Ruled]] = {
     "largest component": MapCutter.largest_components,
+    "first largest component": MapCutter.first_largest_components,
     "largest contour": MapCutter.largest_contours,
     "all foreground": MapCutter.all_foreground,
 }

@@ -8,10 +8,9 @@ memory nor that file grows with the number of photos.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import cv2
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -20,11 +19,8 @@ from torch import Tensor
 from wsol.data.photos import batch_photos, read_photos
 from wsol.data.take_evenly import take_evenly
 from wsol.data.transforms import View
-from wsol.localization.cutter import MapCutter
-from wsol.localization.extraction import Extraction
 from wsol.localization.feature_file import FeatureFile
-from wsol.localization.localized import Finding, Localization
-from wsol.localization.maps import Recipe
+from wsol.localization.found_object import FoundObject, locate
 from wsol.models.heads.ddt import DDT
 from wsol.models.localizer import Localizer
 from wsol.models.moments import Moments
@@ -32,24 +28,6 @@ from wsol.models.principal_direction import PrincipalDirection
 
 FITTED = 256  # photos that a direction comes from at most; for VGG16 at 448 px their features are 411 MB
 AT_ONCE = 4  # photos in one pass through the network
-
-# The map in the pixels of the photo, so that the box is exactly the one around the mask.
-EXTRACTION = Extraction(recipe=Recipe("bilinear", "minmax", "resize", "original"), box="largest component")
-
-
-@dataclass(frozen=True)
-class FoundObject:
-    """One photo: what `Localization` shows of it, and the mask (H, W) of the object.
-
-    Without an object in it, nothing is `found` and the mask is empty.
-    """
-
-    localization: Localization
-    mask: NDArray[np.bool_] = field(repr=False)
-
-    @property
-    def is_there(self) -> bool:
-        return bool(self.localization.found)
 
 
 @dataclass(frozen=True)
@@ -152,31 +130,3 @@ class Discovery:
             self._head.project(features[None].to(self._head.mean.device))[0, 0].cpu().numpy()
         )
         return raw
-
-
-def locate(
-    raw: NDArray[np.float32], image: NDArray[np.uint8], view: View, cut: float, label: int, name: str
-) -> FoundObject:
-    """The object in one photo from its raw map (h, w): the largest component of what lies above the cut.
-
-    Its score is the share of the map above the cut that the component holds: 1 where there is no other.
-    """
-    size = image.shape[1], image.shape[0]
-    cutter = MapCutter(raw, size, view, cut=cut)
-    boxes, heat = cutter.find(EXTRACTION, np.zeros(1)), cutter.score_map(EXTRACTION)
-    region = view.region(size)
-    if boxes.empty[0]:
-        return FoundObject(Localization(image, [], heat, region), np.zeros(heat.shape, dtype=bool))
-    mask = largest_component(heat > 0)
-    box = EXTRACTION.to_original(view, boxes.single[0], size)
-    score = float(heat[mask].sum() / heat.sum())
-    return FoundObject(Localization(image, [Finding(label, name, score, box)], heat, region), mask)
-
-
-def largest_component(foreground: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The 8-connected component with the most pixels; between equals the topmost box, then the leftmost."""
-    _, labels, stats, _ = cv2.connectedComponentsWithStats(foreground.view(np.uint8), connectivity=8)
-    x, y, w, h, pixels = stats[1:].T
-    best = np.lexsort((x + w, y + h, x, y, -pixels))[0]
-    largest: NDArray[np.bool_] = labels == best + 1
-    return largest

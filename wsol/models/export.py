@@ -120,7 +120,7 @@ def refuse_onnx(localizer: Localizer) -> None:
         )
     missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        raise WsolError(f"ONNX needs {' and '.join(missing)}: pip install {' '.join(ONNX_PACKAGES)}")
+        raise WsolError(f"ONNX needs {' and '.join(missing)}: pip install 'wsol[onnx]'")
 
 
 def _torch_program(model: nn.Module, example: Tensor) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gpca import ChannelAttention, Identity
+from gpca import Attention, ChannelAttention, Identity
 from wsol.class_names import OBJECT
 from wsol.config import Component, Model
 from wsol.data.hierarchy import Hierarchy
@@ -136,6 +136,15 @@ class Localizer(nn.Module):
         """
         attentions = (m for m in self.head.modules() if isinstance(m, ChannelAttention))
         return [a.mask for a in attentions if a.mask is not None and not isinstance(a, Identity)]
+
+    def scalars(self) -> dict[str, float]:
+        """What the attentions want followed over training: `head.attention.theta1` and the like."""
+        return {
+            f"{name}.{key}": value
+            for name, module in self.named_modules()
+            if isinstance(module, Attention)
+            for key, value in module.scalars().items()
+        }
 
     def random_modules(self) -> Iterator[tuple[str, Random]]:
         """Every module that draws from a generator of its own, with its name."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlparse
+from urllib.request import Request, urlopen
 
 import timm
 
 from wsol.errors import ConfigError
 from wsol.models.weights import Loaded, Normalisation, Weights, download
 from wsol.registry import suggest
+
+WEIGHTS_FILE = "model.safetensors"
 
 
 def timm_network(name: str, **options: Any) -> Any:
@@ -74,6 +78,25 @@ def _from_hub(repository: str) -> Path:
     from huggingface_hub.errors import LocalEntryNotFoundError
 
     try:
-        return Path(hf_hub_download(repository, "model.safetensors", local_files_only=True))
+        return Path(hf_hub_download(repository, WEIGHTS_FILE, local_files_only=True))
     except LocalEntryNotFoundError:
-        return Path(hf_hub_download(repository, "model.safetensors"))
+        return Path(hf_hub_download(repository, WEIGHTS_FILE))
+
+
+def why_out_of_reach(name: str, seconds: float = 5.0) -> str | None:
+    """Why the public weights of the timm model `name` cannot be had now; None where they are on this disk, or
+    where their server answers. Nothing is downloaded."""
+    from huggingface_hub import hf_hub_url, try_to_load_from_cache
+
+    repository = getattr(timm.get_pretrained_cfg(name), "hf_hub_id", None)
+    if not repository:
+        return f"timm publishes no weights for {name}"
+    if isinstance(try_to_load_from_cache(repository, WEIGHTS_FILE), str):
+        return None
+    url = hf_hub_url(repository, WEIGHTS_FILE)
+    try:
+        with urlopen(Request(url, method="HEAD"), timeout=seconds):
+            return None
+    except (OSError, ValueError) as error:  # urllib's errors are OSErrors; a strange proxy is a ValueError
+        reason = getattr(error, "reason", error)
+        return f"{urlparse(url).hostname} does not answer: {getattr(reason, 'strerror', None) or reason}"

@@ -78,7 +78,7 @@ class ImageScorer:
         return self._pixels[key]
 
     def _truths_for(self, judge: Judge) -> NDArray[np.float64]:
-        key = (judge.protocol.extraction.recipe.frame, judge.protocol.integer_truth)
+        key = (judge.protocol.extraction.recipe.frame, judge.protocol.truths)
         if key not in self._framed:
             self._framed[key] = judge.truths(self._cutter.view, self._truths, self._cutter.size)
         return self._framed[key]

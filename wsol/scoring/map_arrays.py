@@ -21,6 +21,7 @@ class MapArrays:
 
     same_map = False
     cut = None
+    classes_by = None
 
     def __init__(
         self,

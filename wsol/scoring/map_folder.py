@@ -27,6 +27,7 @@ class MapFolder:
     """The maps of a split of a data set, one file each."""
 
     same_map = False
+    classes_by = None
     ranks = None
     cut = None
 

@@ -84,6 +84,7 @@ def go_through_epochs(session: Session, stop: StopSignal) -> int:
                     session.save()
 
         row = {"epoch": epoch + 1, "lr": t.lr * schedule(epoch * steps + steps - 1), **progress.sums.means()}
+        row |= train_step.localizer.scalars()
         row["images_per_second"] = progress.sums.sums["images"] / progress.sums.seconds
         if (epoch + 1) % t.validate_every == 0 or epoch + 1 == t.epochs:
             row |= session.validator.figures(train_step.localizer)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from wsol.localization.discovery import FoundObject
+from wsol.localization.found_object import FoundObject
 from wsol.records import DataIndex, Sample
 from wsol.runs.files import replacing, write_json
 from wsol.views.box_files import overlay_path

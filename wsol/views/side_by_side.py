@@ -43,7 +43,8 @@ class Measured:
         true = Judged.at(self.predictions, self.protocol, thresholds)
         if self.predictions.ranks is None:  # one map, whatever the class
             return true, true
-        other = Judged.at(OtherClassMaps(self.predictions.folder), self.protocol, thresholds)
+        others = OtherClassMaps(*(part.folder for part in self.predictions.parts))
+        other = Judged.at(others, self.protocol, thresholds)
         right = (self.predictions.ranks == 0)[:, None]
         found = FoundBoxes(
             true.found.thresholds,
@@ -63,8 +64,8 @@ class Measured:
 
     def heat(self, row: int, which: int) -> FloatMap:
         """(h, w) in [0, 1]: the map that is cut, at the resolution of the raw map. which: TRUE or TOP."""
-        raw = self.predictions.maps[row, which]
         predictions = self.predictions
+        raw = predictions.maps[row, predictions.best_map if which == TOP else 0]
         cutter = MapCutter(raw, predictions.size(row), predictions.view, cut=predictions.cut)
         return cutter.score_map(self.protocol.extraction, (raw.shape[1], raw.shape[0]))
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wsol.data.transforms import View
 from wsol.localization.cutter import MapCutter
-from wsol.localization.discovery import largest_component, locate
+from wsol.localization.found_object import largest_component, locate
 from wsol.scoring.map_arrays import MapArrays
 from wsol.scoring.protocols import Protocol, find_protocols
 from wsol.scoring.score import score_maps
@@ -43,8 +43,8 @@ def test_foreground_is_what_lies_above_the_cut(protocol: Protocol, cut: float) -
         assert (boxes == boxes[0]).all(), "no threshold matters"
         if extraction.box == "all foreground":
             y, x = np.nonzero(expected)
-            ends = min(x.max() + 1, frame[0] - 1), min(y.max() + 1, frame[1] - 1)
-            assert boxes[0].tolist() == [x.min(), y.min(), *ends]
+            around = np.array([[x.min(), y.min(), x.max() + 1, y.max() + 1]])
+            assert boxes[0].tolist() == extraction.end(around, frame)[0].tolist()
 
 
 def test_nothing_above_the_cut_is_an_empty_foreground() -> None:
@@ -52,7 +52,7 @@ def test_nothing_above_the_cut_is_an_empty_foreground() -> None:
         PROTOCOLS[0].extraction, np.array([0.2])
     )
     assert found.empty.all()
-    assert found.single.tolist() == [[0, 0, 23, 23]]
+    assert found.single.tolist() == [PROTOCOLS[0].extraction.empty_box((24, 24)).tolist()]
 
 
 @settings(max_examples=20, deadline=None)

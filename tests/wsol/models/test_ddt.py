@@ -119,7 +119,7 @@ def test_the_map_is_the_projection_of_the_centred_descriptors() -> None:
     stage = head.reads[0]
     figures = head.fit([{stage: x[:1]}, {stage: x[1:]}])
     assert set(figures) == {"explained", "within", "by_place"}
-    output = head({stage: x}, None, None)  # type: ignore[arg-type]
+    output = head({stage: x}, None, None)
     expected = torch.einsum("nchw,c->nhw", x - head.mean[:, None, None], head.direction)
     torch.testing.assert_close(output.maps[:, 0], expected, atol=1e-5, rtol=1e-5)
     assert output.maps.mean().abs() < 1e-5
