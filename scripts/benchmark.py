@@ -13,6 +13,7 @@ spoil the short measurements more than the long ones. OMP_NUM_THREADS=1 keeps ra
 
 import argparse
 import importlib
+import math
 import sys
 from pathlib import Path
 
@@ -22,6 +23,7 @@ NOT_SECTIONS = {"timing"}
 sys.path.insert(0, str(ROOT))  # the packages beside this folder, installed or not
 
 from scripts.benchmarks.timing import Ratio  # noqa: E402
+from wsol.cores import wait_passively  # noqa: E402
 
 
 def section_names() -> list[str]:
@@ -36,9 +38,10 @@ def run_section(name: str) -> list[Ratio]:
 
 def table_line(ratio: Ratio) -> str:
     verdict = "ok" if ratio.kept else "BROKEN"
-    return (
-        f"  {ratio.name:<58} {ratio.value:>9.4g}  {ratio.kind} {ratio.bound:<6g} {verdict:<6}  {ratio.detail}"
+    held = (
+        f"{ratio.kind} {ratio.bound:<6g} {verdict:<6}" if math.isfinite(ratio.bound) else f"{'no bound':<22}"
     )
+    return f"  {ratio.name:<58} {ratio.value:>9.4g}  {held:<22}  {ratio.detail}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown:
         parser.error(f"unknown section {', '.join(unknown)}; there are {', '.join(known)}")
 
+    wait_passively()  # as the commands do
     all_kept = True
     for name in sections:
         print(name, flush=True)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from wsol.commands import COMMANDS
 from wsol.commands.subcommands import add_subcommands
+from wsol.cores import wait_passively
 from wsol.errors import WsolError
 from wsol.notices import notes_as_lines
 from wsol.version import __version__
@@ -19,6 +20,7 @@ Weakly supervised object localization: train a localizer from image labels alone
 measure how well it finds the object, and see the boxes.
 
 new here?   wsol demo          paints birds, trains on them and shows the results
+            wsol init PHOTOS/  looks at a folder of your photos and says what to type next
             wsol list          everything that a config can name
             wsol doctor        is this machine ready?
 """
@@ -42,6 +44,7 @@ def _say_what_there_is(args: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns 0, or the exit code of the error that was printed."""
+    wait_passively()  # before a command imports torch
     args = build_parser().parse_args(argv)
     try:
         with notes_as_lines():

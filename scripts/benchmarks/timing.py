@@ -4,7 +4,9 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
+
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True)
@@ -14,7 +16,7 @@ class Ratio:
     Args:
         name: what is compared with what.
         value: the ratio.
-        bound: what it has to be.
+        bound: what it has to be; infinite where nothing is promised.
         kind: whether the bound is a lower or an upper one.
         detail: the times or sizes behind it, for the reader.
     """
@@ -31,9 +33,12 @@ class Ratio:
 
 
 def time_side_by_side(
-    functions: Mapping[str, Callable[[], object]], rounds: int = 5, seconds: float = 0.3
-) -> dict[str, float]:
-    """Median seconds of a call of each function.
+    functions: Mapping[Name, Callable[[], object]],
+    rounds: int = 5,
+    seconds: float = 0.3,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[Name, float]:
+    """Median seconds of a call of each function, by this clock.
 
     Each is called once to warm up. Then in every round all take turns, so that what else the machine does
     hits them alike; a turn lasts for at least `seconds`, so that short functions give as steady a median as
@@ -41,14 +46,14 @@ def time_side_by_side(
     """
     for function in functions.values():
         function()
-    samples: dict[str, list[float]] = {name: [] for name in functions}
+    samples: dict[Name, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):
         for name, function in functions.items():
-            turn_ends = time.perf_counter() + seconds
+            turn_ends = clock() + seconds
             while True:
-                start = time.perf_counter()
+                start = clock()
                 function()
-                stop = time.perf_counter()
+                stop = clock()
                 samples[name].append(stop - start)
                 if stop >= turn_ends:
                     break

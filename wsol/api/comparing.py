@@ -20,7 +20,12 @@ def as_runs(runs: Runs, data: Path | str | None = None) -> list[Run]:
 
 
 def compare(
-    runs: Runs = (), *, protocol: str | None = None, threshold: Kind | None = None, published: bool = False
+    runs: Runs = (),
+    *,
+    protocol: str | None = None,
+    threshold: Kind | None = None,
+    published: bool = False,
+    backbones: Sequence[str] = (),
 ) -> Comparison:
     """Evaluated runs in one table, with the published results if you ask for them.
 
@@ -32,12 +37,13 @@ def compare(
         protocol: by default that of the first run's config.
         threshold: `fixed`, `held_out` or `oracle`; by default the kind that the protocol itself reports.
         published: add the published results.
+        backbones: of these backbones only; by default those of the runs, or all where there are no runs.
 
     >>> import wsol
     >>> print(wsol.compare(["runs/demo", "runs/other"]).to_csv().splitlines()[0][:20])
     backbone,method,from
     """
-    return compare_runs(as_runs(runs), protocol, threshold, published)
+    return compare_runs(as_runs(runs), protocol, threshold, published, backbones)
 
 
 def analyze(

@@ -3,38 +3,51 @@
 from __future__ import annotations
 
 import os
+from random import Random
 from typing import Protocol
 
 import numpy as np
 
 os.environ["NO_ALBUMENTATIONS_UPDATE"] = "1"  # it would ask the network for its newest version at import
 import albumentations as A
+from PIL import Image
+
+from wsol.data.transforms import resize_square
 
 
 class Augment(Protocol):
-    """A random change of an image; the same key gives the same change.
+    """A training image: resized as the test image is, then changed at random; the same key, the same change.
 
-    image: (R, R, 3) uint8, resized as the test image is. key: whole numbers that name the draw, such as
-    (epoch, index). Returns (S, S, 3) uint8.
+    image: RGB. key: whole numbers that name the draw, such as (epoch, index). Returns (S, S, 3) uint8.
     """
 
-    def __call__(self, image: np.ndarray, key: tuple[int, ...]) -> np.ndarray: ...
+    def __call__(self, image: Image.Image, key: tuple[int, ...]) -> np.ndarray: ...
 
 
 class CropFlip:
-    """Crop S x S at random, flip left-right with probability 1/2.
+    """Resize to R x R, crop S x S at random, flip left-right with probability 1/2.
 
-    Every draw is seeded by (seed, key), so the worker and the time do not matter.
+    Every draw is seeded by (seed, key), so the worker and the time do not matter. The crop is drawn before
+    the resize, which then computes little else.
     """
 
-    def __init__(self, side: int, seed: int) -> None:
-        self.seed = seed
-        self._chance = [A.RandomCrop(side, side), A.HorizontalFlip(p=0.5)]
-        self._compose = A.Compose(self._chance)
+    def __init__(self, resize: int, side: int, seed: int) -> None:
+        self.resize, self.side, self.seed = resize, side, seed
+        self._crop = A.RandomCrop(side, side)
+        self._flip = A.HorizontalFlip(p=0.5)
 
-    def __call__(self, image: np.ndarray, key: tuple[int, ...]) -> np.ndarray:
-        # Compose.set_random_seed would give one seed to all, and tie the flip to the place of the crop.
-        seeds = np.random.SeedSequence((self.seed, *key)).generate_state(len(self._chance))
-        for transform, seed in zip(self._chance, seeds.tolist(), strict=True):
-            transform.set_random_seed(seed)
-        return self._compose(image=image)["image"]
+    def draw(self, key: tuple[int, ...]) -> tuple[int, int, bool]:
+        """(left, top) of the crop in the resized image, and whether it is flipped."""
+        # A seed for each: one for both would tie the flip to the place of the crop.
+        seeds = np.random.SeedSequence((self.seed, *key)).generate_state(2).tolist()
+        for transform, seed in zip((self._crop, self._flip), seeds, strict=True):
+            transform.py_random = Random(seed)
+        # Of albumentations only the draws: its pipeline around them costs more than the crop.
+        shape = {"shape": (self.resize, self.resize, 3)}
+        left, top, _, _ = self._crop.get_params_dependent_on_data(shape, {})["crop_coords"]
+        return left, top, self._flip.should_apply()
+
+    def __call__(self, image: Image.Image, key: tuple[int, ...]) -> np.ndarray:
+        left, top, flipped = self.draw(key)
+        square = resize_square(image, self.resize, (left, top, self.side))
+        return square[:, ::-1] if flipped else square

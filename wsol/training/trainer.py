@@ -12,6 +12,7 @@ from wsol.freed_memory import freed_memory_kept
 from wsol.runs.folder import RunFolder
 from wsol.runs.history import to_csv
 from wsol.runs.ranks import Ranks
+from wsol.training.fitting import fit
 from wsol.training.log import EpochSums
 from wsol.training.schedules import make_schedule
 from wsol.training.setup import Session, prepare
@@ -27,6 +28,8 @@ def train(
 
     Raises WsolError; TrainingDiverged where the loss is no longer a number.
     """
+    if config.model.head.fitted:
+        return fit(config, run_dir, resume, ranks, stop, progress)
     folder = RunFolder(run_dir)
     try:
         session = prepare(config, folder, resume, ranks, progress)

@@ -45,6 +45,9 @@ def analyze_runs(
     suffixes = check_formats(formats)
     if out is not None and len(runs) > 1:
         raise ConfigError("--out is for one run; several write to a folder each")
+    for run in runs:
+        if not run.config.model.head.knows_classes:
+            raise ConfigError(f"{run.path}: its head knows no classes, so there is nothing to analyze")
     predictions = {run: find_test_predictions(run) for run in runs}
     labels = {
         run: find_labels(found, classes) for run, found in predictions.items() if found.masks is not None

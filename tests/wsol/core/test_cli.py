@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pkgutil
 import re
 import subprocess
@@ -38,6 +39,26 @@ def test_every_command_has_help_with_an_example(command: str, capsys: pytest.Cap
 def test_help_is_quick_because_no_command_imports_torch() -> None:
     code = "import sys; from wsol.cli import build_parser; build_parser(); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_threads_wait_passively_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, found in ((None, "passive"), ("active", "active")):
+        monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+        if given:
+            monkeypatch.setenv("OMP_WAIT_POLICY", given)
+        assert main([]) == 0
+        assert os.environ["OMP_WAIT_POLICY"] == found
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="asks GNU's OpenMP, which torch uses on Linux")
+@pytest.mark.parametrize(("given", "spins"), [({}, "0"), ({"GOMP_SPINCOUNT": "77"}, "77")])
+def test_torch_gets_to_know_how_to_wait(given: dict[str, str], spins: str) -> None:
+    clean = {k: v for k, v in os.environ.items() if k not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+    command = [sys.executable, "-m", "wsol", "doctor"]
+    told = {**clean, **given, "OMP_DISPLAY_ENV": "verbose"}
+    printed = subprocess.run(command, env=told, capture_output=True, text=True, check=False).stderr
+    assert f"GOMP_SPINCOUNT = '{spins}'" in printed
 
 
 def test_unknown_command_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,9 +105,9 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
 
 
 def test_every_module_of_the_commands_is_listed_once() -> None:
-    helpers = {"config_arguments", "evaluation_text", "subcommands"}
+    helpers = {"config_arguments", "evaluation_text", "next_commands", "subcommands"}
     modules = {m.name for m in pkgutil.iter_modules(commands.__path__)} - helpers
-    verbs = {f"data_{verb}" for verb in VERBS}
+    verbs = {"configs_copy", *(f"data_{verb}" for verb in VERBS)}
     assert modules == {*COMMANDS, *verbs}
     assert len(set(COMMANDS)) == len(COMMANDS)
     for command in COMMANDS:

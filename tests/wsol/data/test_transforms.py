@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from torchvision import transforms
 
-from wsol.data.transforms import View, ViewKind
+from wsol.data.transforms import View, ViewKind, resize_square
 from wsol.records import Box
 
 KINDS: tuple[ViewKind, ...] = ("resize", "crop")
@@ -32,6 +32,18 @@ def test_crop_is_torchvisions_bit_for_bit(side: int, resized: int) -> None:
     steps = transforms.Compose([transforms.Resize((resized, resized)), transforms.CenterCrop(side)])
     assert View("crop", side).resized == resized
     np.testing.assert_array_equal(View("crop", side).apply(image), np.asarray(steps(Image.fromarray(image))))
+
+
+@given(st.data(), st.integers(1, 700), st.integers(1, 700), st.sampled_from([32, 64, 100, 128, 216, 256]))
+def test_a_crop_is_that_of_the_whole_bit_for_bit(
+    data: st.DataObject, width: int, height: int, side: int
+) -> None:
+    size = data.draw(st.integers(1, side))
+    left, top = (data.draw(st.integers(0, side - size)) for _ in range(2))
+    image = picture(width, height)
+    whole = np.asarray(Image.fromarray(image).resize((side, side), Image.Resampling.BILINEAR))
+    part = resize_square(image, side, (left, top, size))
+    np.testing.assert_array_equal(part, whole[top : top + size, left : left + size])
 
 
 def test_the_region_is_what_the_network_sees() -> None:
