@@ -19,7 +19,7 @@ class Identity(ChannelAttention):
 
     def forward(self, x: Tensor) -> Tensor:
         self.check_input(x)
-        self._keep(self.compute_mask(x).to(torch.promote_types(x.dtype, torch.float32)))
+        self.keep(mask=self.compute_mask(x))
         return x
 
 

@@ -20,6 +20,9 @@ from gpca.posterior import (
 
 
 class Neighbours(Protocol):
+    others: int
+    """How many channels explain one, away from the edges."""
+
     def posterior(self, x: Tensor, theta: Tensor, delta: float, mean: bool) -> tuple[Tensor, Tensor]: ...
 
     def weights(self, x: Tensor, theta: Tensor, delta: float) -> Tensor: ...
@@ -34,6 +37,7 @@ class Groups:
 
     def __init__(self, channels: int, size: int) -> None:
         self.size = size
+        self.others = min(size, channels) - 1
         self.equal, last = divmod(channels, size)
         if last == 1 and self.equal > 0:
             self.equal -= 1
@@ -81,6 +85,7 @@ class Windows:
 
     def __init__(self, channels: int, size: int) -> None:
         self.reach = min(size // 2, channels - 1)
+        self.others = min(2 * self.reach, channels - 1)
 
     @staticmethod
     def default_size(channels: int) -> int:

@@ -1,5 +1,7 @@
 """SE and SRP: one excitation, two squeezes."""
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -77,8 +79,11 @@ class SRP(OwnGenerator, SE):
         side_share: side of the square as a share of the shorter side of the map, in (0, 1].
 
     Raises:
-        ValueError: `ratio` is below 1; `side_share` is outside (0, 1].
+        ValueError: `ratio` is below 1; `side_share` is outside (0, 1]; x is a map of 1x1, which has no
+            regions.
     """
+
+    min_places: ClassVar[int] = 2
 
     def __init__(
         self,

@@ -19,13 +19,17 @@ from typing import TYPE_CHECKING, Any
 from wsol.version import __version__
 
 if TYPE_CHECKING:
+    from wsol.api.classifying import from_classifier
     from wsol.api.comparing import analyze, compare
+    from wsol.api.costing import attention_costs
     from wsol.api.data import open_dataset, paint_birds
+    from wsol.api.discovering import discover
     from wsol.api.evaluating import evaluate
     from wsol.api.localizing import export, load, localize
     from wsol.api.modelling import build_localizer
     from wsol.api.picturing import report, visualize
     from wsol.api.scoring import score
+    from wsol.api.starting import init_config
     from wsol.api.training import train
     from wsol.config import Config
     from wsol.run import Run
@@ -36,10 +40,14 @@ _HOMES = {
     "Config": "wsol.config",
     "Run": "wsol.run",
     "analyze": "wsol.api.comparing",
+    "attention_costs": "wsol.api.costing",
     "build_localizer": "wsol.api.modelling",
     "compare": "wsol.api.comparing",
+    "discover": "wsol.api.discovering",
     "evaluate": "wsol.api.evaluating",
     "export": "wsol.api.localizing",
+    "from_classifier": "wsol.api.classifying",
+    "init_config": "wsol.api.starting",
     "load": "wsol.api.localizing",
     "localize": "wsol.api.localizing",
     "open_dataset": "wsol.api.data",
@@ -55,10 +63,14 @@ __all__ = [
     "Run",
     "__version__",
     "analyze",
+    "attention_costs",
     "build_localizer",
     "compare",
+    "discover",
     "evaluate",
     "export",
+    "from_classifier",
+    "init_config",
     "load",
     "localize",
     "open_dataset",

@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+OBJECT = "object"  # the one name where no classes are known
+
 
 def display_name(name: str) -> str:
     """The name without a leading number, its underscores turned into spaces."""

@@ -20,6 +20,7 @@ Weakly supervised object localization: train a localizer from image labels alone
 measure how well it finds the object, and see the boxes.
 
 new here?   wsol demo          paints birds, trains on them and shows the results
+            wsol init PHOTOS/  looks at a folder of your photos and says what to type next
             wsol list          everything that a config can name
             wsol doctor        is this machine ready?
 """

@@ -16,6 +16,7 @@ from wsol.registry import (
     DATASETS,
     DROPS,
     HEADS,
+    MAP_METHODS,
     OPTIMIZERS,
     PROTOCOLS,
     SCHEDULES,
@@ -98,6 +99,8 @@ class Head(Component):
         return self.maps or usual
 
     def problems(self) -> Problems:
+        if not self.knows_classes and self.map_kind != "class":
+            yield "maps", f"{self.name} knows no classes: its one map cannot be made of several classes' maps"
         if self.topk is None:
             return
         if self.topk < 1:
@@ -109,6 +112,22 @@ class Head(Component):
     def needs_labels(self) -> bool:
         """Whether it needs exactly one label for each image in training."""
         return bool(getattr(self.registry.get(self.name), "needs_labels", False))
+
+    @property
+    def knows_classes(self) -> bool:
+        """Whether it tells the classes of the data set apart; see `wsol.models.heads.head.Head`."""
+        return bool(getattr(self.registry.get(self.name), "knows_classes", True))
+
+    @property
+    def cut(self) -> float | None:
+        """Where it cuts its raw map itself; None where thresholds do."""
+        cut: float | None = getattr(self.registry.get(self.name), "cut", None)
+        return cut
+
+    @property
+    def fitted(self) -> bool:
+        """Whether it is fitted in one pass over the images, without labels and without gradients."""
+        return bool(getattr(self.registry.get(self.name), "fitted", False))
 
 
 @dataclass(frozen=True)
@@ -271,6 +290,28 @@ class Eval:
 
 
 @dataclass(frozen=True)
+class Classifier:
+    """A plain classifier and the method that makes its maps. It stands for `model`: nothing is trained."""
+
+    name: str  # torchvision:NAME, timm:NAME or module:function
+    method: str = "cam"
+    layer: str = "auto"  # whose features the maps are made of
+    weights: str = "imagenet"  # imagenet | none | a path
+    variant: str | None = None  # keras, for a ResNet converted from there
+    mean: tuple[float, float, float] | None = None  # of the input, RGB in [0, 1]; None for the network's own
+    std: tuple[float, float, float] | None = None
+    classes: tuple[str, ...] = ()  # names, where they are not ImageNet's
+    table: Mapping[str, str] = field(default_factory=dict)  # the data set's class: the classifier's
+
+    def problems(self) -> Problems:
+        if self.method not in MAP_METHODS.entries():
+            known = suggest(self.method, MAP_METHODS.entries())
+            yield "method", f"unknown method {self.method!r}{known}"
+        if self.std is not None and not all(v > 0 for v in self.std):
+            yield "std", f"{list(self.std)} is not above 0"
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything that defines a run. plugins: modules that register what the rest names; see `wsol.plugins`.
 
@@ -284,8 +325,19 @@ class Config:
     model: Model = Model()
     train: Train = Train()
     eval: Eval = Eval()
+    classifier: Classifier | None = None  # instead of a model that is trained
 
     def problems(self) -> Problems:
+        model = self.model
+        trained = {
+            "model.drop": model.drop.name != "none",
+            "model.taps": bool(model.taps),
+            "model.attention": model.attention.name != "identity",
+            "train.transforms": bool(self.train.transforms),
+        }
+        for key, is_set in trained.items() if model.head.fitted else ():
+            if is_set:
+                yield key, f"the head {model.head.name} is fitted, not trained: leave this out"
         for i, transform in enumerate(self.train.transforms):
             if transform.mixes_labels and self.model.head.needs_labels:
                 yield (
@@ -298,11 +350,15 @@ class Config:
     def read(
         cls, source: Config | Mapping[str, Any] | Path | str, set: Mapping[str, Any] | None = None
     ) -> Config:
-        """A config from a YAML file, nested values or another config, with the values of `set` on top."""
+        """A config from a YAML file, nested values or another config, with the values of `set` on top.
+
+        A text that is no file is the name of a config that comes with wsol: `cub/vgg16_adl_gpca`.
+        """
         from wsol.config_file import config_from_dict, config_to_dict, load_config
+        from wsol.shipped_configs import find_config
 
         if isinstance(source, (str, Path)):
-            return load_config(source, set=set)
+            return load_config(find_config(source), set=set)
         return config_from_dict(config_to_dict(source) if isinstance(source, Config) else source, set)
 
     def __str__(self) -> str:

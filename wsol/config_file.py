@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import yaml
 
 from wsol.config import Component, Config
-from wsol.config_moved import move_keys
+from wsol.config_moved import move_keys, state_former_options
 from wsol.config_types import convert, shown
 from wsol.errors import ConfigError
 from wsol.plugins import load_installed, load_plugins
@@ -31,16 +31,24 @@ from wsol.yamlfile import KeyPath, Located, Place, parse_override, read_yaml
 
 D = TypeVar("D")
 
+OPTIONAL_SECTIONS = ("classifier",)  # left out of a config that has none
+
 
 def load_config(
-    path: Path | str, overrides: Sequence[str] = (), set: Mapping[str, Any] | None = None
+    path: Path | str,
+    overrides: Sequence[str] = (),
+    set: Mapping[str, Any] | None = None,
+    of_run: bool = False,
 ) -> Config:
     """The config in a YAML file, checked whole before anything else runs.
 
     overrides: texts `a.b=c` as `--set` takes them, c read as YAML. set: values by their dotted key, taken as
-    they are: `{"data.root": "birds #3"}`. Both go on top of the file, `set` last.
+    they are: `{"data.root": "birds #3"}`. Both go on top of the file, `set` last. of_run: whether
+    it is the config that a run folder keeps: a missing option means what it meant when the run was trained.
     """
     located = _read_extended(Path(path), ())
+    if of_run:
+        located = state_former_options(located)
     for text in overrides:
         keys, value = parse_override(text)
         located = _override(located, keys, value, f"--set {text}")
@@ -82,6 +90,8 @@ def config_to_dict(config: Any) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for f in fields(config):
         value = getattr(config, f.name)
+        if value is None and f.name in OPTIONAL_SECTIONS:
+            continue
         if f.name == "options" and isinstance(config, Component):
             result.update({k: _plain(v) for k, v in value.items()})
         else:
@@ -167,8 +177,8 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
         here = (*path, key)
         if key not in known:
             rest[key] = value
-        elif is_dataclass(hints[key]):
-            settings[key] = _build(hints[key], located, here)
+        elif section := _section_class(hints[key]):
+            settings[key] = _build(section, located, here)
         elif item := _item_class(hints[key]):
             if not isinstance(value, list):
                 place, dotted = located.place(here), ".".join(here)
@@ -191,6 +201,12 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
         place = located.override_in(path) or located.place(here)
         raise ConfigError(f"{place}: {'.'.join(here)}: {reason}")
     return instance
+
+
+def _section_class(annotation: Any) -> type | None:
+    """The dataclass of a section, also of one that may be left out (`C | None`); None for any other type."""
+    found = [a for a in (annotation, *typing.get_args(annotation)) if isinstance(a, type) and is_dataclass(a)]
+    return found[0] if found and typing.get_origin(annotation) is not tuple else None
 
 
 def _item_class(annotation: Any) -> type | None:
@@ -216,6 +232,8 @@ def _options(
             hint = suggest(key, {*takes, *shared})
             raise ConfigError(f"{where}: {registry.kind} {name!r} takes no option {key!r}{hint}")
         options[key] = _beside_config(convert(value, takes[key].annotation, where), located.place(here))
+    for key in getattr(registry.get(name), "recorded_options", ()):
+        options.setdefault(key, takes[key].default)
     missing = [o.name for o in takes.values() if o.required and o.name not in options]
     if missing:
         raise ConfigError(

@@ -6,6 +6,7 @@ from typing import Any
 
 from wsol.config_types import convert
 from wsol.errors import ConfigError
+from wsol.registry import ATTENTIONS
 from wsol.yamlfile import KeyPath, Located
 
 # In the section `train`: the former key, and the one that takes its value.
@@ -52,3 +53,26 @@ def move_keys(located: Located) -> Located:
         train[parent] = {**below, name: value}
         places[("train", parent, name)] = places.get(("train", key), place)
     return Located({**located.value, "train": train}, places)
+
+
+def state_former_options(located: Located) -> Located:
+    """The config of a run folder with the options stated that did not exist when it was written.
+
+    An attention names them in `recorded_options`, so that a run keeps its meaning when a default changes.
+    """
+    model = located.value.get("model")
+    if not isinstance(model, dict):
+        return located
+    known = ATTENTIONS.entries()
+
+    def state(component: Any) -> Any:
+        if not isinstance(component, dict) or component.get("name") not in known:
+            return component
+        return {**getattr(known[component["name"]].factory, "recorded_options", {}), **component}
+
+    stated = dict(model)
+    if "attention" in model:
+        stated["attention"] = state(model["attention"])
+    if isinstance(model.get("taps"), list):
+        stated["taps"] = [state(tap) for tap in model["taps"]]
+    return Located({**located.value, "model": stated}, located.places)

@@ -30,10 +30,11 @@ OPENCV_BUILDS = (
     "opencv-contrib-python",
     "opencv-contrib-python-headless",
 )
+# Packages that are used where they are installed: what for, and the extra that brings them.
 EXTRAS = {
-    "tensorboard": "curves in TensorBoard",
-    "pycocotools": "reads exported COCO files",
-    "onnxruntime": "ONNX",
+    "tensorboard": ("curves in TensorBoard", "tensorboard"),
+    "pycocotools": ("reads exported COCO files", "coco"),
+    "onnxruntime": ("ONNX", "onnx"),
 }
 LOW_DISK_GB = 5.0
 LOW_SHM_GB = 1.0
@@ -47,8 +48,9 @@ def inspect_machine(directory: Path) -> Iterator[tuple[str, str, str | None]]:
     builds = [p for p in OPENCV_BUILDS if _version(p)]
     mend = f"two packages own cv2: pip uninstall -y {' '.join(builds)}; pip install opencv-python-headless"
     yield "OpenCV builds", ", ".join(builds) or "none", mend if len(builds) > 1 else None
-    for package, purpose in EXTRAS.items():
-        yield f"{package} (extra)", _version(package) or f"not installed ({purpose})", None
+    for package, (purpose, extra) in EXTRAS.items():
+        missing = f"not installed ({purpose}: pip install 'wsol[{extra}]')"
+        yield f"{package} (extra)", _version(package) or missing, None
     yield from _torch()
     disk = shutil.disk_usage(directory if directory.exists() else Path())
     free = disk.free / 1e9

@@ -7,7 +7,7 @@ that covers a whole image of width W and height H is (0, 0, W, H).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -88,6 +88,10 @@ class DataIndex:
     def with_samples(self, samples: Sequence[Sample]) -> DataIndex:
         return replace(self, samples=tuple(samples))
 
+    def test_digest(self, split: str = "test") -> str:
+        """What identifies the images that are scored and their truth, however the others are split."""
+        return digest_truths(self.classes, ((s.name, s.label, s.boxes) for s in self.split(split)))
+
     def digest(self) -> str:
         """SHA-256 over names, labels, splits and boxes, the same for equal annotations in any folder."""
         sha = hashlib.sha256()
@@ -97,6 +101,17 @@ class DataIndex:
             boxes = " ".join(f"{v:.3f}" for box in s.boxes for v in box)
             sha.update(f"{s.name} {s.label} {s.split} {boxes}\n".encode("utf-8", "surrogateescape"))
         return sha.hexdigest()
+
+
+def digest_truths(classes: Sequence[str], rows: Iterable[tuple[str, int, Sequence[Sequence[float]]]]) -> str:
+    """SHA-256 over class names and the name, label and boxes of every image, in any order of the images."""
+    sha = hashlib.sha256()
+    for name in classes:
+        sha.update(f"class {name}\n".encode("utf-8", "surrogateescape"))
+    for name, label, boxes in sorted(rows, key=lambda row: row[0]):
+        values = " ".join(f"{v:.3f}" for box in boxes for v in box)
+        sha.update(f"{name} {label} {values}\n".encode("utf-8", "surrogateescape"))
+    return sha.hexdigest()
 
 
 class LocalizerOutput(NamedTuple):

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from wsol.config import Config
 from wsol.config_file import load_config
 from wsol.data.index import open_dataset
 from wsol.data.record import DataRecord
 from wsol.data.transforms import ViewKind
-from wsol.errors import DataError, RunFolderError
-from wsol.localization.predictions import Predictions
-from wsol.method_names import describe, method_name
+from wsol.errors import ConfigError, DataError, RunFolderError
+from wsol.localization.predictions import ClassesBy, Predictions
+from wsol.method_names import describe, method_name, network_name
 from wsol.notices import note
 from wsol.plugins import load_recorded
 from wsol.registry import suggest
@@ -26,19 +26,24 @@ from wsol.scoring.tables import summary_rows
 from wsol.text_table import html_table
 
 if TYPE_CHECKING:
+    from wsol.localization.batch import AnyLocalizer
+    from wsol.models.classifier.building import BuiltClassifier
     from wsol.models.localizer import Localizer
 
 
 @dataclass(frozen=True)
 class CheckpointInfo:
-    """Which checkpoint: its file name, the SHA-256 of its content, and the epochs that it was trained for."""
+    """Which checkpoint: its file name, the SHA-256 of its content, and the epochs that it was trained for.
+
+    epoch: None where nothing was trained, as in a run of a plain classifier.
+    """
 
     name: str
     digest: str
-    epoch: int
+    epoch: int | None
 
     def __str__(self) -> str:
-        return f"{self.name}, epoch {self.epoch}"
+        return self.name if self.epoch is None else f"{self.name}, epoch {self.epoch}"
 
 
 class Run:
@@ -57,6 +62,7 @@ class Run:
         self.folder = RunFolder(Path(path))
         self.folder.require()
         self._data_root = None if data is None else Path(data)
+        self._classifier: BuiltClassifier | None = None
 
     @property
     def path(self) -> Path:
@@ -71,7 +77,7 @@ class Run:
         """The resolved config that the run was trained with."""
         load_recorded(self.folder.plugins, self.path)
         moved = {} if self._data_root is None else {"data.root": self._data_root}
-        return load_config(self.folder.config, set=moved)
+        return load_config(self.folder.config, set=moved, of_run=True)
 
     @cached_property
     def data(self) -> DataRecord:
@@ -98,10 +104,45 @@ class Run:
     @cached_property
     def checkpoint(self) -> CheckpointInfo:
         """The checkpoint that `localizer` uses."""
-        return self._load()[1]
+        if self.config.classifier is not None:
+            self.any_localizer("cpu")
+        return self.__dict__.get("checkpoint") or self._load()[1]
+
+    def classifier(self, device: str = "auto") -> BuiltClassifier:
+        """The plain classifier that this run looks into; ConfigError where it has a trained localizer."""
+        from wsol.models.classifier.building import build_classifier
+        from wsol.runs.ranks import pick_device
+
+        section = self.config.classifier
+        if section is None:
+            raise ConfigError(f"{self.path}: a run of a trained localizer, not of a classifier")
+        if section.name.startswith("<"):
+            raise RunFolderError(
+                f"{self.path}: made from a model that was given in Python ({section.name}), which is not "
+                "kept here; give that model to wsol.from_classifier again"
+            )
+        return build_classifier(section, None, self.config.data.image_size, pick_device(device))
+
+    def use_classifier(self, built: BuiltClassifier) -> None:
+        """Take this classifier for `localizer`, instead of building the one of the config."""
+        self._classifier = built
+
+    def any_localizer(self, device: str = "auto") -> AnyLocalizer:
+        """The trained localizer; or the run's classifier, in the data set's classes where it knows them."""
+        if self.config.classifier is None:
+            return self.localizer(device)
+        from wsol.models.classifier.building import OWN_CLASS
+
+        built = self._classifier or self.classifier(device)
+        fitted = built.for_classes(self.classes)
+        origin = built.origin if fitted.knows_classes else f"{built.origin}, {OWN_CLASS}"
+        self.__dict__["checkpoint"] = CheckpointInfo(origin, built.digest, None)
+        return fitted
 
     def localizer(self, device: str = "auto") -> Localizer:
         """The trained localizer, ready for images, on a device; no data set is touched."""
+        if self.config.classifier is not None:
+            raise ConfigError(f"{self.path}: a run of a plain classifier, which `wsol.load` opens")
         from wsol.models.localizer import build_localizer
         from wsol.runs.checkpoint import load_model_state
         from wsol.runs.ranks import pick_device
@@ -136,9 +177,29 @@ class Run:
     def is_evaluated(self) -> bool:
         return self.folder.scores.is_file()
 
-    def predictions(self, split: str = "test", view: ViewKind = "resize") -> Predictions:
-        """What the localizer found in every image of a split: `test` or `held_out`."""
-        return Predictions(self.folder.predictions_of(split, view))
+    def predictions(
+        self, split: str = "test", view: ViewKind = "resize", classes_by: ClassesBy = "view"
+    ) -> Predictions:
+        """What the localizer found in every image of a split: `test` or `held_out`.
+
+        classes_by: what ranks the classes: the test image that `view` names, or `ten crops`.
+        """
+        by_view = Predictions(self.folder.predictions_of(split, view))
+        if classes_by == "view" or not by_view.header.knows_classes:
+            return by_view
+        return Predictions(by_view.folder, self.folder.ten_crops_of(split))
+
+    @cached_property
+    def test_digest(self) -> str:
+        """What identifies the test images and truths of the scores; '' where an old run cannot tell."""
+        if self.scores.test_digest:
+            return self.scores.test_digest
+        try:  # scores of before lack it; the predictions that they were made of know the images
+            predictions = self.predictions("test", cast(ViewKind, next(iter(self.scores.values())).view))
+        except (DataError, StopIteration):
+            return ""
+        same = predictions.header.digest == self.scores.data_digest
+        return predictions.test_digest() if same else ""
 
     def evaluated(self, protocol: Protocol) -> tuple[Scores, Predictions]:
         """The scores under a protocol and the predictions that they were made of.
@@ -151,19 +212,21 @@ class Run:
                 f"{self.path}: not measured by protocol {protocol.name!r}{near}; "
                 f"run `wsol evaluate {self.path} --protocol {protocol.name}`"
             )
-        scores, predictions = self.scores[protocol.name], self.predictions("test", protocol.view)
-        header = predictions.header
-        same = (self.scores.checkpoint, self.scores.checkpoint_digest) == (header.origin, header.checkpoint)
-        if not same:
-            raise DataError(
-                f"{self.path}: its scores are of {self.scores.checkpoint}, its predictions of "
-                f"{header.origin}: not the same checkpoint; run `wsol evaluate {self.path}` again"
-            )
+        scores = self.scores[protocol.name]
         if scores.version != protocol.version:
             raise DataError(
                 f"{self.path}: its scores are of version {scores.version} of protocol {protocol.name}, now "
-                f"there is version {protocol.version}; run `wsol evaluate {self.path}` again"
+                f"there is version {protocol.version}; run `wsol evaluate {self.path} --protocol "
+                f"{protocol.name}` again"
             )
+        predictions = self.predictions("test", protocol.view, protocol.classes_by)
+        for header in (part.header for part in predictions.parts):
+            own = (self.scores.checkpoint, self.scores.checkpoint_digest)
+            if own != (header.origin, header.checkpoint):
+                raise DataError(
+                    f"{self.path}: its scores are of {self.scores.checkpoint}, its predictions of "
+                    f"{header.origin}: not the same checkpoint; run `wsol evaluate {self.path}` again"
+                )
         return scores, predictions
 
     def protocol(self, name: str | None = None) -> Protocol:
@@ -201,7 +264,7 @@ class Run:
     def _repr_html_(self) -> str:
         facts = [
             ["run", str(self.path)],
-            ["method", f"{method_name(self.config)} on {self.config.model.backbone.name}"],
+            ["method", f"{method_name(self.config)} on {network_name(self.config)}"],
             ["classes", str(len(self.classes))],
             ["epochs", str(len(self.history))],
         ]

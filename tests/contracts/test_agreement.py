@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.helpers.evaluated_runs import EXACT, HELD_OUT, judged_by_hand, make_evaluated_run
+from tests.helpers.evaluated_runs import EXACT, HELD_OUT, figure_by_hand, judged_by_hand, make_evaluated_run
 from wsol.registry import PROTOCOLS
 from wsol.run import Run
 from wsol.scoring.error_kinds import OUTCOMES
@@ -73,8 +73,9 @@ def test_gallery_live_figures_and_kinds_agree_with_the_scores(
         assert gallery["hit"]["top"][:, column].tolist() == top == [image.top for image in by_hand["top"]]
         outcomes = [OUTCOMES[i] for i in gallery["kind"][:, column]]
         assert [outcome == "hit" for outcome in outcomes] == top
-        assert at.figures["gt_known_loc"] == pytest.approx(100 * np.mean(known))
-        assert at.figures["top1_loc"] == pytest.approx(100 * np.mean(top))
+        labels = predictions.labels.tolist()
+        assert at.figures["gt_known_loc"] == pytest.approx(figure_by_hand(protocol, known, labels))
+        assert at.figures["top1_loc"] == pytest.approx(figure_by_hand(protocol, top, labels))
         for label, key in (
             ("GT-known", "gt_known_loc"),
             ("top-1 loc", "top1_loc"),
@@ -119,6 +120,13 @@ def test_the_runs_hold_the_cases_that_tell_rules_apart(runs: dict[str, Path], bo
     overlap = Judged.at(run.evaluated(tscam)[1], tscam, [HELD_OUT]).overlap[:, 0]
     assert 0.5 in overlap[list(EXACT)], "hits that need IoU 0.5 differ from those that need more"
     assert len(set(scores.errors.values())) > 2
+    bas = find_protocols("bas")[0]
+    by_crops, by_view = run.evaluated(bas)[1], run.predictions("test", "crop")
+    assert not np.array_equal(np.asarray(by_crops.ranks), np.asarray(by_view.ranks)), (
+        "ten crops rank otherwise than the centre crop"
+    )
+    hits = Judged.at(by_crops, bas, [HELD_OUT]).known()[:, 0]
+    assert figure_by_hand(bas, hits.tolist(), by_crops.labels.tolist()) != pytest.approx(100 * hits.mean())
 
 
 @pytest.mark.parametrize("name", list(PROTOCOLS.entries()))

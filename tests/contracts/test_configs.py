@@ -13,6 +13,7 @@ from wsol.config import Config
 from wsol.config_file import load_config
 from wsol.data.dataset import Batch
 from wsol.data.hierarchy import cub_hierarchy
+from wsol.models.heads.fitted import FittedHead
 from wsol.models.localizer import build_localizer
 from wsol.registry import OPTIMIZERS
 from wsol.runs.ranks import Ranks
@@ -68,8 +69,11 @@ def test_a_row_is_what_its_name_says(path: Path) -> None:
     assert momentum == 0.9
 
 
+FITTED = [path for path in FILES if load_config(path).model.head.fitted]
+
+
 def rows() -> list[ParameterSet]:
-    """Every config; of the large networks a plain run of the tests takes the rows without attention alone."""
+    """Every config that is trained; of the large networks those without attention alone in a plain run."""
     large = [p for p in FILES if p.stem.startswith(("vgg16", "resnet50")) and p.stem.count("_") > 1]
     return [
         pytest.param(
@@ -78,7 +82,21 @@ def rows() -> list[ParameterSet]:
             id=str(path.relative_to(CONFIGS).with_suffix("")),
         )
         for path in FILES
+        if path not in FITTED
     ]
+
+
+@pytest.mark.parametrize("path", FITTED, ids=lambda path: path.stem)
+def test_a_config_is_fitted(path: Path) -> None:
+    config = load_config(path)
+    torch.manual_seed(0)
+    localizer = build_localizer(replace(config.model, weights="none"), len(CLASSES)).eval()
+    head = localizer.head
+    assert isinstance(head, FittedHead)
+    images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
+    with torch.no_grad():
+        head.fit([localizer.backbone(localizer.normalise(images), None, head.reads)])
+        assert localizer(images).maps.any()
 
 
 @pytest.mark.parametrize("path", rows())

@@ -23,6 +23,7 @@ GROUND = {
     "config_types",
     "config_file",
     "config_moved",
+    "shipped_configs",
     "yamlfile",
     "plugins",
     "method_names",

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import wsol
+from tests.helpers.red_discs import write_photos
 
 # Modules of the inside whose docstrings hold examples too.
 INSIDE = (
@@ -23,15 +24,18 @@ INSIDE = (
     "wsol.scoring.judge",
     "wsol.models.heads.targets",
     "wsol.views.box_files",
+    "wsol.localization.feature_file",
+    "wsol.data.take_evenly",
     "wsol.class_names",
 )
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as the examples expect it: birds, bird.jpg, runs/demo and runs/other, both evaluated."""
+    """A folder as the examples expect it: birds, bird.jpg, holiday, runs/demo and runs/other (evaluated)."""
     folder = tmp_path_factory.mktemp("examples")
     birds = wsol.paint_birds(folder / "birds", species=2, train=6, test=4, size=64)
+    write_photos(folder / "holiday", 8)
     shutil.copy(wsol.open_dataset(birds).samples[0].path, folder / "bird.jpg")
     settings: dict[str, Any] = {
         "data": {"root": birds, "image_size": 64, "resize": 72, "workers": 0},

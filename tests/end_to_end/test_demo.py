@@ -11,6 +11,7 @@ from wsol.cli import build_parser, main
 from wsol.commands import demo
 from wsol.data.synthetic.paint import make_dataset
 from wsol.runs.folder import RunFolder
+from wsol.shipped_configs import shipped_configs
 
 SMALL = """
 data: {name: cub, image_size: 64, resize: 72, val_share: 0.2, workers: 0}
@@ -19,15 +20,16 @@ train: {epochs: 1, batch_size: 8}
 """
 
 
-def test_every_step_is_a_command_that_parses(tmp_path: Path) -> None:
-    commands = demo.steps(tmp_path / "birds", tmp_path / "birds.png", tmp_path / "run")
+@pytest.mark.parametrize("changes", [{}, demo.FAST], ids=["whole", "fast"])
+def test_every_step_is_a_command_that_parses(tmp_path: Path, changes: dict[str, object]) -> None:
+    commands = demo.steps(tmp_path / "birds", tmp_path / "birds.png", tmp_path / "run", changes)
     assert [command[0] for command in commands].count("data") == 3
     for command in commands:
         assert build_parser().parse_args(command).run.__module__.startswith(f"wsol.commands.{command[0]}")
 
 
-def test_the_config_of_the_demo_is_in_the_repository() -> None:
-    assert demo.CONFIG.is_file()
+def test_the_config_of_the_demo_comes_with_the_package() -> None:
+    assert demo.CONFIG in shipped_configs()
 
 
 @pytest.mark.slow
@@ -36,7 +38,7 @@ def test_the_whole_story(
 ) -> None:
     config = tmp_path / "small.yaml"
     config.write_text(SMALL)
-    monkeypatch.setattr(demo, "CONFIG", config)
+    monkeypatch.setattr(demo, "CONFIG", str(config))
     out = tmp_path / "demo"
     make_dataset(out / "birds", species=4, train=6, test=3, size=96, seed=1, progress=False)
 

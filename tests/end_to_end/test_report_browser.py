@@ -214,6 +214,7 @@ def test_filters_choose_what_is_shown(page: Any, predictions: Predictions) -> No
     set_value(page, "class", 2)
     assert sorted(shown_names(page)) == sorted(n for n, c in zip(names, labels, strict=True) if c == 2)
     set_value(page, "class", "")
+    assert predictions.ranks is not None
     ranks = predictions.ranks.tolist()
     wrong = [n for row, n in enumerate(names) if ranks[row] > 0 and row != UNREADABLE]
     assert 0 < len(wrong) < len(names)

@@ -42,6 +42,19 @@ def test_stopped_in_the_middle_of_epochs(birds: Path, tmp_path: Path, method: st
     assert_same_runs(tmp_path / "whole", tmp_path / "parts")
 
 
+@pytest.mark.parametrize("stop_after", [1, 2])
+def test_a_measured_theta_resumes(birds: Path, tmp_path: Path, stop_after: int) -> None:
+    attention = {"name": "gpca", "reading": "auto", "gain": True}
+    config = tiny_config(birds, train__epochs=1, model__attention=attention)
+    train_run(config, tmp_path / "whole")
+    train_run(config, tmp_path / "parts", stop_after=stop_after)
+    train_run(config, tmp_path / "parts", resume=True)
+    assert_same_runs(tmp_path / "whole", tmp_path / "parts")
+    (row,) = read_csv(RunFolder(tmp_path / "whole").metrics)
+    assert {f"head.attention.{name}" for name in ("theta0", "theta1", "theta2", "theta3", "gain")} <= set(row)
+    assert row["head.attention.theta1"] != pytest.approx(1, abs=1e-3), "measured, not the value before"
+
+
 def test_the_comparison_can_fail(birds: Path, tmp_path: Path) -> None:
     for name, seed in (("a", 0), ("b", 1)):
         train_run(tiny_config(birds, "adl", train__epochs=1, train__seed=seed), tmp_path / name)

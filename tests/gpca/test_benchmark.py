@@ -5,12 +5,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from gpca import GPCA
+from gpca import GPCA, READINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -78,14 +79,16 @@ def test_functions_take_turns(runner: ModuleType) -> None:
     assert all(value > 0 for value in medians.values())
 
 
-def test_both_naive_forms_give_the_same_masks_and_gradients(section: ModuleType) -> None:
+@pytest.mark.parametrize("reading", READINGS)
+def test_both_naive_forms_give_the_same_masks_and_gradients(section: ModuleType, reading: Any) -> None:
     x: Tensor = section.smooth_maps(2, 12, 6)
-    module = GPCA(12)
+    module = GPCA(12, reading=reading)
+    module(x)  # measures theta, where the reading asks for that
     expected_gradient = expected = None
     for masks in (
         lambda x: module.compute_mask(x),
-        lambda x: section.masks_by_autograd(x, module.theta, module.delta),
-        lambda x: section.masks_by_separate_solves(x, module.theta, module.delta),
+        lambda x: section.masks_by_autograd(x, module),
+        lambda x: section.masks_by_separate_solves(x, module),
     ):
         leaf = x.clone().requires_grad_()
         mask = masks(leaf)

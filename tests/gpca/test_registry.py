@@ -8,6 +8,7 @@ from torch import Tensor
 
 from gpca import (
     GPCA,
+    READINGS,
     SE,
     ChannelAttention,
     Constant,
@@ -21,7 +22,10 @@ from gpca.registry import _ATTENTIONS
 
 def test_available_attentions_describes_each_in_one_line() -> None:
     available = available_attentions()
-    assert set(available) == {"identity", "constant", "se", "srp", "gpca"}
+    assert set(available) == {
+        *("identity", "constant", "se", "srp", "gpca"),
+        *("eca", "cbam", "cbam-s", "nlnet", "gcnet", "gct", "bam"),
+    }
     for description in available.values():
         assert description.endswith(".")
         assert "\n" not in description
@@ -47,7 +51,7 @@ def test_unknown_name_lists_near_ones(name: str, near: str) -> None:
 
 
 def test_unknown_name_without_a_near_one_lists_all() -> None:
-    with pytest.raises(ValueError, match="'xyzzy'; known: identity, constant, gpca, se, srp"):
+    with pytest.raises(ValueError, match=f"'xyzzy'; known: {', '.join(available_attentions())}"):
         build_attention("xyzzy", 8)
 
 
@@ -65,7 +69,8 @@ def test_options_with_their_types() -> None:
     options = attention_options("gpca")
     assert list(options)[:4] == ["variant", "delta", "reduction", "normalize"]
     assert get_origin(options["variant"]) is Literal
-    assert get_args(options["reduction"]) == ("mean", "sum")
+    assert get_args(get_args(options["reduction"])[0]) == ("mean", "sum")
+    assert get_args(options["reading"]) == tuple(READINGS)
     with pytest.raises(ValueError, match="unknown attention"):
         attention_options("none")
 

@@ -6,9 +6,9 @@ with a constant map, one without truth boxes, and some whose IoU is exactly 0.5 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from wsol.config_file import config_from_dict, dump_config
 from wsol.data.record import DataRecord
 from wsol.data.transforms import View, ViewKind
 from wsol.localization.cutter import MapCutter
-from wsol.localization.predictions import Header, Predictions, PredictionsWriter
+from wsol.localization.predictions import ClassesBy, Header, Predictions, PredictionsWriter
 from wsol.records import Box, DataIndex, Sample
+from wsol.run import Run
 from wsol.runs.files import new_draft_folder, write_json, write_text
 from wsol.runs.folder import RunFolder
 from wsol.scoring.protocols import VIEWS, Protocol, find_protocols
@@ -37,18 +38,25 @@ CHECKPOINT = ("best.ckpt, epoch 1", "0" * 64)
 def make_evaluated_run(
     path: Path, boxes: int = 1, num: int = 12, seed: int = 0, attention: str = "se"
 ) -> Path:
-    """A run folder with config, data record, predictions of both views and scores of every protocol.
+    """A run folder with config, data record, predictions of both views and ten crops, and all scores.
 
     boxes: truth boxes of each image.
     """
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, len(CLASSES), num).tolist()
     maps = np.stack([_random_map(rng) for _ in range(2 * num)]).reshape(num, 2, 12, 12)
-    maps[CONSTANT] = 0.5
     scores = rng.normal(size=(num, len(CLASSES))).astype(np.float32)
     scores[: num * 2 // 3, :] += 4 * np.eye(len(CLASSES), dtype=np.float32)[labels[: num * 2 // 3]]
-    right = scores.argmax(axis=1) == labels
-    maps[right, 1] = maps[right, 0]
+    other = np.random.default_rng(1000 + seed)  # for what ten crops say, and the map of their best class
+    maps = np.concatenate([maps, np.stack([_random_map(other) for _ in range(num)])[:, None]], axis=1)
+    crops = other.uniform(size=scores.shape).astype(np.float32)
+    crops[num // 3 :, :] += np.eye(len(CLASSES), dtype=np.float32)[labels[num // 3 :]]
+    crops /= crops.sum(axis=1, keepdims=True)
+    maps[CONSTANT] = 0.5
+    best, voted = scores.argmax(axis=1), crops.argmax(axis=1)
+    maps[best == labels, 1] = maps[best == labels, 0]
+    maps[best == voted, 2] = maps[best == voted, 1]
+    maps[voted == labels, 2] = maps[voted == labels, 0]
     masks = rng.uniform(size=(num, len(CLASSES))).astype(np.float32)
     truths = [_truths(rng, maps[row, 0], boxes, row in EXACT) for row in range(num)]
     truths[WITHOUT_BOXES] = []
@@ -62,10 +70,13 @@ def make_evaluated_run(
     write_text(folder.config, dump_config(config_from_dict(config)), parents=True)
     write_json(folder.data, DataRecord.of(index, index.digest()).to_json())
     results: dict[str, Scores] = {}
+    _write_ten_crops(folder, index, crops)
     for view in VIEWS:
-        predictions = _write_predictions(folder, index, view, scores, maps, masks)
-        protocols = [p for p in find_protocols("all") if p.view == view]
-        results |= score_maps(predictions, protocols, {p.name: HeldOut(HELD_OUT, 5, 5) for p in protocols})
+        _write_predictions(folder, index, view, scores, maps, masks)
+        for classes_by in get_args(ClassesBy):
+            predictions = Run(path).predictions("test", view, classes_by)
+            own = [p for p in find_protocols("all") if (p.view, p.classes_by) == (view, classes_by)]
+            results |= score_maps(predictions, own, {p.name: HeldOut(HELD_OUT, 5, 5) for p in own})
     evaluation = Evaluation(
         {p.name: results[p.name] for p in find_protocols("all")},
         num,
@@ -74,6 +85,7 @@ def make_evaluated_run(
         checkpoint_digest=CHECKPOINT[1],
         data=index.name,
         data_digest=index.digest(),
+        test_digest=index.test_digest(),
     )
     write_json(folder.scores, evaluation.to_json())
     return path
@@ -146,6 +158,16 @@ def _write_predictions(
     return writer.finish()
 
 
+def _write_ten_crops(folder: RunFolder, index: DataIndex, probabilities: NDArray[np.float32]) -> None:
+    header = Header.of(index, index.samples, "test", View("crop", SIDE), *CHECKPOINT, "ten crops")
+    path = folder.ten_crops_of("test")
+    writer = PredictionsWriter(path, new_draft_folder(path, parents=True), header)
+    rows = np.arange(len(index.samples))
+    writer.start([s.label for s in index.samples], [s.size for s in index.samples])
+    writer.write(rows, probabilities, None, rows == UNREADABLE)
+    writer.finish()
+
+
 class ByHand(NamedTuple):
     """What a protocol says of one image: the IoU that counts, GT-known hit, top-1 hit."""
 
@@ -164,9 +186,8 @@ def judged_by_hand(
     if predictions.unreadable(row):
         return ByHand(0.0, False, False)
     size, extraction = predictions.size(row), protocol.extraction
-    found = MapCutter(predictions.maps[row, which], size, predictions.view).find(
-        extraction, np.array([threshold])
-    )
+    raw = predictions.maps[row, predictions.best_map if which else 0]
+    found = MapCutter(raw, size, predictions.view).find(extraction, np.array([threshold]))
     boxes = found.single.astype(float)
     if extraction.box == "all contours" and found.contours is not None and not found.empty[0]:
         boxes = found.contours.boxes.astype(float)
@@ -175,23 +196,54 @@ def judged_by_hand(
         for box in boxes:
             best = max(best, _iou(box, truth, 1 if protocol.iou == "pixel" else 0))
     known = best > 0.5 if protocol.strict_known else best >= 0.5
-    top = (best > 0.5 if protocol.strict_top else best >= 0.5) and bool(predictions.ranks[row] == 0)
+    top = (best > 0.5 if protocol.strict_top else best >= 0.5) and int(predictions.predicted[row]) == int(
+        predictions.labels[row]
+    )
     return ByHand(best, known, top)
 
 
+def figure_by_hand(protocol: Protocol, hits: Sequence[bool], labels: Sequence[int]) -> float:
+    """Percent of hits, over the images or over the classes that have images."""
+    if protocol.mean == "images":
+        return 100 * sum(hits) / len(hits)
+    of_class = {label: [h for h, own in zip(hits, labels, strict=True) if own == label] for label in labels}
+    return 100 * sum(sum(own) / len(own) for own in of_class.values()) / len(of_class)
+
+
 def _in_frame(protocol: Protocol, predictions: Predictions, row: int) -> list[list[float]]:
-    view, side = predictions.view, predictions.view.side
-    framed = []
-    for box in predictions.truths(row).tolist():
-        values = [min(max(v, 0), SIDE) for v in box]
-        if protocol.integer_truth:
-            values = [min(int(v), SIDE - 1) for v in values]
-        if protocol.extraction.recipe.frame == "original":
-            framed.append([min(v, SIDE - 1) for v in values])
-            continue
-        values = [min(max(v * view.resized / SIDE - view.margin, 0), side - 1) for v in values]
-        framed.append([float(int(v)) if protocol.integer_truth else v for v in values])
-    return framed
+    """The truth boxes of an image, whose sides are SIDE, by the rule that the protocol names."""
+    side, resized, margin = predictions.view.side, predictions.view.resized, predictions.view.margin
+    original = protocol.extraction.recipe.frame == "original"
+
+    def clipped(v: list[float]) -> list[float]:
+        inside = [min(max(x, 0), SIDE) for x in v]
+        if original:
+            return [min(x, SIDE - 1) for x in inside]
+        return [min(max(x * resized / SIDE - margin, 0), side - 1) for x in inside]
+
+    def pixels(v: list[float]) -> list[float]:
+        moved = [x / SIDE * resized - margin for x in v]
+        return [float(int(max(x, 0))) for x in moved[:2]] + [float(int(min(x, side - 1))) for x in moved[2:]]
+
+    def cropped(v: list[float]) -> list[float]:
+        moved = [x * resized / SIDE for x in v]
+        ends = [max(x, margin) for x in moved[:2]] + [min(x, margin + side) for x in moved[2:]]
+        return [x - margin for x in ends]
+
+    def sides(v: list[float]) -> list[float]:
+        x, y = int(v[0]), int(v[1])
+        return pixels([x, y, x + int(v[2] - v[0]), y + int(v[3] - v[1])])
+
+    rules: dict[str, Callable[[list[float]], list[float]]] = {
+        "clipped": clipped,
+        "whole pixels": lambda v: [float(int(x)) for x in clipped([min(int(x), SIDE - 1) for x in v])],
+        "moved": lambda v: [float(int(x * (resized / SIDE) - margin)) for x in v],
+        "last pixel": lambda v: [v[0], v[1], v[2] - 1, v[3] - 1],
+        "whole sides": sides,
+        "cropped": cropped,
+        "cropped pixels": pixels,
+    }
+    return [rules[protocol.truths](box) for box in predictions.truths(row).tolist()]
 
 
 def _iou(a: Sequence[float], b: Sequence[float], extra: int) -> float:

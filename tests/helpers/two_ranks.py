@@ -101,6 +101,15 @@ def check_buffers(config: Config, ranks: Ranks) -> None:
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True)), "those of the main rank"
 
 
+def measured_theta(config: Config, ranks: Ranks) -> Tensor:
+    """The theta that GPCA measures on the first batch."""
+    localizer = make_localizer(config)
+    without_batch_norm(localizer).double()
+    train_step = TrainStep(localizer, config.train, ranks)
+    train_step.backward(batches(open_dataset(config.data).split("train"), ranks, 1)[0])
+    return dict(localizer.named_parameters())["head.attention.raw_theta"].detach().clone()
+
+
 def main(root: Path) -> None:
     config = tiny_config(root, data__val_share=0.0)
     ranks = Ranks.join("cpu")
@@ -109,8 +118,12 @@ def main(root: Path) -> None:
     check_configs(ranks, root)
     check_buffers(config, ranks)
     together = {freeze: three_steps(config, ranks, freeze) for freeze in (None, "stage1")}
+    auto = tiny_config(root, data__val_share=0.0, model__attention={"name": "gpca", "reading": "auto"})
+    theta = measured_theta(auto, ranks)
+    assert all(torch.equal(theta, other) for other in ranks.gather(theta))
     ranks.leave()
     if ranks.is_main:
+        torch.testing.assert_close(theta, measured_theta(auto, Ranks.alone()), rtol=1e-9, atol=1e-12)
         for freeze, (weights, figures) in together.items():
             expected, expected_figures = three_steps(config, Ranks.alone(), freeze)
             for name, value in expected.items():

@@ -168,6 +168,8 @@ class Maps:
     """A list of score maps as a source."""
 
     same_map = False
+    classes_by = None
+    cut = None
     ranks = None
     classes = ("bird",)
 

@@ -20,7 +20,12 @@ def as_runs(runs: Runs, data: Path | str | None = None) -> list[Run]:
 
 
 def compare(
-    runs: Runs = (), *, protocol: str | None = None, threshold: Kind | None = None, published: bool = False
+    runs: Runs = (),
+    *,
+    protocol: str | None = None,
+    threshold: Kind | None = None,
+    published: bool = False,
+    backbones: Sequence[str] = (),
 ) -> Comparison:
     """Evaluated runs in one table, with the published results if you ask for them.
 
@@ -32,24 +37,33 @@ def compare(
         protocol: by default that of the first run's config.
         threshold: `fixed`, `held_out` or `oracle`; by default the kind that the protocol itself reports.
         published: add the published results.
+        backbones: of these backbones only; by default those of the runs, or all where there are no runs.
 
     >>> import wsol
     >>> print(wsol.compare(["runs/demo", "runs/other"]).to_csv().splitlines()[0][:20])
     backbone,method,from
     """
-    return compare_runs(as_runs(runs), protocol, threshold, published)
+    return compare_runs(as_runs(runs), protocol, threshold, published, backbones)
 
 
-def analyze(runs: Runs, *, classes: Sequence[str] | None = None, out: Path | str | None = None) -> Analysis:
-    """What the channel attention of evaluated runs has learned: likelihoods and distributions of its masks.
+def analyze(
+    runs: Runs,
+    *,
+    classes: Sequence[str] | None = None,
+    out: Path | str | None = None,
+    formats: Sequence[str] = ("png",),
+) -> Analysis:
+    """Whether the channel attention of evaluated runs acts: in words, figures and pictures of its masks.
 
     Args:
         runs: one run or several, or their folders.
         classes: names or labels of the classes that the pictures show; by default five of them.
         out: folder for the files, for one run only; by default `analysis` in each run folder.
+        formats: of the pictures: png, pdf, svg.
 
     >>> import wsol
-    >>> wsol.analyze("runs/demo").rows[0].method
-    'CAM-GPCA'
+    >>> found = wsol.analyze("runs/demo")
+    >>> found.rows[0].method, 0 <= found.runs[0].effect.auc <= 1
+    ('CAM-GPCA', True)
     """
-    return analyze_runs(as_runs(runs), classes, None if out is None else Path(out))
+    return analyze_runs(as_runs(runs), classes, None if out is None else Path(out), formats)

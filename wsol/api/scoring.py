@@ -113,6 +113,7 @@ def score_folder(
         origin=str(maps),
         data=str(index.root),
         data_digest=index.digest(),
+        test_digest=index.test_digest(split),
         split=split,
         images_without_boxes=sum(not s.boxes for s in folder.samples),
         faults={"constant_maps": tuple(constant), "unreadable_images": tuple(folder.unreadable_images())},

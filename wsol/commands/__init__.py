@@ -6,6 +6,8 @@ A command module has `HELP` (one line), `DESCRIPTION` (with examples), `add_argu
 
 COMMANDS: tuple[str, ...] = (
     "demo",
+    "init",
+    "configs",
     "data",
     "model",
     "train",
@@ -16,6 +18,7 @@ COMMANDS: tuple[str, ...] = (
     "visualize",
     "report",
     "localize",
+    "discover",
     "export",
     "list",
     "doctor",

@@ -17,9 +17,11 @@ backbone and the same test images compete.
   wsol compare runs/adl_gpca-* --published --format latex --out table.tex
   wsol compare runs/* --threshold held_out              at thresholds that no test image chose
   wsol compare --published                              the published results alone
+  wsol compare --published --backbone mobilenet_v1      those of one backbone
 
 All runs are compared under one protocol, by default that of the first run. Published figures
-come from their authors' own protocols, so compare them with care.
+come from their authors' own protocols, so compare them with care. Marks say where a threshold
+or a checkpoint was chosen on the test images.
 """
 
 
@@ -27,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run_dirs", type=Path, nargs="*", metavar="RUN", help="evaluated run folders")
     add("--published", action="store_true", help="add the published results")
+    add("--backbone", nargs="+", default=(), metavar="NAME", help="published results of these only")
     add("--protocol", metavar="NAME", help="default: that of the first run's config")
     add(
         "--threshold",
@@ -41,7 +44,13 @@ def run(args: argparse.Namespace) -> None:
     from wsol.api.comparing import compare
     from wsol.runs.files import write_text
 
-    found = compare(args.run_dirs, protocol=args.protocol, threshold=args.threshold, published=args.published)
+    found = compare(
+        args.run_dirs,
+        protocol=args.protocol,
+        threshold=args.threshold,
+        published=args.published,
+        backbones=args.backbone,
+    )
     texts = {"md": found.to_markdown, "latex": found.to_latex, "csv": found.to_csv}
     out = args.out or (Path("compare.png") if args.format == "png" else None)
     if out is None:

@@ -18,12 +18,18 @@ def evaluation_lines(found: Evaluation, origin: str) -> Iterator[str]:
         f"{origin}{made_by}: {found.num_images:,} {found.split} images of {found.data}; figures in percent "
         "[95 % bootstrap interval]\n"
     )
-    for view, scores in {s.view: s for s in found.values()}.items():
-        if "top1_cls" in scores:
-            top1, top5 = scores["top1_cls"], scores["top5_cls"]
-            yield f"classification, test image by {view}: top-1 {top1:.2f}, top-5 {top5:.2f}\n"
+    by_kind = {(s.view, s.classes_by, s.mean): s for s in found.values() if "top1_cls" in s}
+    for (view, classes_by, mean), scores in by_kind.items():
+        how = f"test image by {view}" if classes_by == "view" else f"by {classes_by}"
+        over = ", mean over classes" if mean == "classes" else ""
+        top1, top5 = scores["top1_cls"], scores["top5_cls"]
+        yield f"classification, {how}{over}: top-1 {top1:.2f}, top-5 {top5:.2f}\n"
     yield f"{found}\n"
-    yield "* marks the kind of threshold that a protocol itself reports"
+    cuts = {s.cut for s in found.values() if s.cut is not None}
+    for cut in cuts:
+        yield f"the head cuts its raw map itself, at {cut:g}: this stands for every protocol's threshold"
+    if not cuts:
+        yield "* marks the kind of threshold that a protocol itself reports"
     held = next(iter(found.values())).at.get("held_out")
     if held:
         yield (

@@ -16,8 +16,8 @@ the protocol's, not normalised unless you ask for it.
   wsol score --maps cams --data data/CUB_200_2011 --protocol wsoleval-v2 --json out.json
   wsol score --maps raw --data data/CUB_200_2011 --protocol all --normalize minmax
 
-The protocols adl and bas look at a centre crop: their maps are taken to be maps of that crop,
-those of all others of the whole image.
+The protocols adl, bas and bas-ext look at a centre crop: their maps are taken to be maps of that
+crop, those of all others of the whole image.
 
 Without class scores there are no top-1 figures: see GT-known, MaxBoxAcc, MaxBoxAccV2 and PxAP.
 'wsol list protocols' says how the protocols differ.

@@ -29,7 +29,8 @@ Key = tuple[int, int]  # (epoch, index)
 
 
 class Batch(NamedTuple):
-    """images: uint8 (N, 3, S, S). labels, indices: int64 (N,). failed: bool (N,).
+    """images: uint8 (N, 3, S, S), or (N, 10, 3, S, S) of ten crops. labels, indices: int64 (N,).
+    failed: bool (N,).
 
     `indices` are positions among the samples that the loader was given. Where `failed`, the image could not
     be read and is black: such an image counts as a miss, and the batch keeps its size.
@@ -41,17 +42,19 @@ class Batch(NamedTuple):
     failed: torch.Tensor
 
 
-Item = tuple[np.ndarray, int, int, bool]  # image (S, S, 3), label, index, failed
+Item = tuple[np.ndarray, int, int, bool]  # image (S, S, 3) or (10, S, S, 3), label, index, failed
 
 
 class ImageDataset(Dataset[Item]):
-    """One image for each key, read by the one decoder and made an S x S square by `load`."""
+    """One image for each key, read by the one decoder and given the shape by `load`."""
 
-    def __init__(self, samples: Sequence[Sample], side: int, load: Callable[[str, Key], np.ndarray]) -> None:
+    def __init__(
+        self, samples: Sequence[Sample], shape: tuple[int, ...], load: Callable[[str, Key], np.ndarray]
+    ) -> None:
         # Plain lists instead of records, so that forked workers copy less memory.
         self.paths = [str(s.path) for s in samples]
         self._labels = [s.label for s in samples]
-        self._side = side
+        self._shape = shape
         self._load = load
 
     def __len__(self) -> int:
@@ -62,7 +65,7 @@ class ImageDataset(Dataset[Item]):
         try:
             image, failed = self._load(self.paths[index], key), False
         except DataError:
-            image, failed = np.zeros((self._side, self._side, 3), np.uint8), True
+            image, failed = np.zeros(self._shape, np.uint8), True
         return image, self._labels[index], index, failed
 
 
@@ -70,10 +73,10 @@ def collate(items: Sequence[Item]) -> Batch:
     """One batch of the items. Copied by NumPy on this thread alone: torch would wake its thread pool for it,
     which on busy cores costs more than decoding the images."""
     images, labels, indices, failed = zip(*items, strict=True)
-    side = len(images[0])
-    stacked = np.empty((len(images), 3, side, side), np.uint8)
+    *crops, height, width, channels = images[0].shape
+    stacked = np.empty((len(images), *crops, channels, height, width), np.uint8)
     for target, image in zip(stacked, images, strict=True):
-        target[:] = image.transpose(2, 0, 1)
+        target[:] = np.moveaxis(image, -1, -3)
     return Batch(
         torch.from_numpy(stacked),
         torch.tensor(labels),
@@ -88,6 +91,10 @@ def load_training(path: str, key: Key, augment: Augment, resize: int) -> np.ndar
 
 def load_test(path: str, key: Key, view: View) -> np.ndarray:
     return view.apply(read_image(path))
+
+
+def load_ten_crops(path: str, key: Key, view: View) -> np.ndarray:
+    return view.ten_crops(read_image(path))
 
 
 class EpochSampler(Sampler[list[Key]]):
@@ -180,14 +187,30 @@ def make_train_loader(
     from wsol.data.augment import CropFlip  # slow to import, and not needed for evaluation
 
     load = partial(load_training, augment=CropFlip(resize, side, seed), resize=resize)
-    return TrainLoader(ImageDataset(samples, side, load), batch_sampler=sampler, **_settings(workers))
+    return TrainLoader(
+        ImageDataset(samples, (side, side, 3), load), batch_sampler=sampler, **_settings(workers)
+    )
 
 
 def make_eval_loader(
-    samples: Sequence[Sample], view: View, *, batch: int, workers: int = 0, rank: int = 0, world: int = 1
+    samples: Sequence[Sample],
+    view: View,
+    *,
+    batch: int,
+    workers: int = 0,
+    rank: int = 0,
+    world: int = 1,
+    ten_crops: bool = False,
 ) -> DataLoader[Item]:
-    """Test-time batches in the order of the samples; see `Batch.failed` for images that cannot be read."""
-    dataset = ImageDataset(samples, view.side, partial(load_test, view=view))
+    """Test-time batches in the order of the samples; see `Batch.failed` for images that cannot be read.
+
+    ten_crops: each image as its ten crops, for classes alone.
+    """
+    shape = (view.side, view.side, 3)
+    if ten_crops:
+        dataset = ImageDataset(samples, (10, *shape), partial(load_ten_crops, view=view))
+    else:
+        dataset = ImageDataset(samples, shape, partial(load_test, view=view))
     sampler = EvalSampler(len(samples), batch, rank, world)
     return DataLoader(dataset, batch_sampler=sampler, **_settings(workers))
 

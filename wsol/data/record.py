@@ -21,11 +21,13 @@ class DataRecord:
     hierarchy: Hierarchy | None
     counts: Mapping[str, int]  # images of each split that are used
     skipped: tuple[str, ...] = ()  # why each of the other images was left out of training
+    boxed: int | None = None  # test images with a box; None in runs of version 0.1
 
     @classmethod
     def of(cls, index: DataIndex, digest: str, skipped: tuple[str, ...] = ()) -> DataRecord:
         counts = {split: len(index.split(split)) for split in SPLITS}
-        return cls(digest, index.classes, index.hierarchy, counts, skipped)
+        boxed = sum(bool(s.boxes) for s in index.split("test"))
+        return cls(digest, index.classes, index.hierarchy, counts, skipped, boxed)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -48,5 +50,10 @@ class DataRecord:
             tuple(tuple(up) for up in tree["parents"]),
         )
         return cls(
-            record["digest"], tuple(record["classes"]), hierarchy, record["counts"], tuple(record["skipped"])
+            digest=record["digest"],
+            classes=tuple(record["classes"]),
+            hierarchy=hierarchy,
+            counts=record["counts"],
+            skipped=tuple(record["skipped"]),
+            boxed=record.get("boxed"),
         )

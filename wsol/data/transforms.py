@@ -5,7 +5,10 @@ Two kinds occur among the named protocols:
 - `resize`: the whole image to S x S;
 - `crop`: to R x R, then the centre S x S, with R = 256 for S = 224 and in that proportion for other sizes.
 
-Both use Pillow's antialiased bilinear filter, as `torchvision.transforms.Resize` does on Pillow images, bit
+For classes alone there are also *ten crops*: from R x R the S x S squares at the four corners and in the
+centre, and the same of the mirrored image.
+
+All use Pillow's antialiased bilinear filter, as `torchvision.transforms.Resize` does on Pillow images, bit
 for bit. (OpenCV's linear resize differs from it by 1.8 grey levels on average.)
 """
 
@@ -80,6 +83,22 @@ class View:
     def apply(self, image: np.ndarray) -> np.ndarray:
         """(H, W, 3) uint8 -> (S, S, 3) uint8."""
         return resize_square(image, self.resized, (self.margin, self.margin, self.side))
+
+    def ten_crops(self, image: np.ndarray) -> np.ndarray:
+        """(H, W, 3) uint8 -> (10, S, S, 3) uint8: four corners and the centre, then the same mirrored.
+
+        R is that of the view `crop`, whichever this one is.
+        """
+        cropped = View("crop", self.side)
+        square, m, far = resize_square(image, cropped.resized), cropped.margin, cropped.resized - self.side
+        corners = ((0, 0), (0, far), (far, 0), (far, far), (m, m))
+        return np.stack(
+            [
+                side[top : top + self.side, left : left + self.side]
+                for side in (square, square[:, ::-1])
+                for top, left in corners
+            ]
+        )
 
     def region(self, size: tuple[int, int]) -> Box:
         """What the square shows of an image of that (width, height), as a box in its pixels."""

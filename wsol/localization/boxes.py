@@ -7,7 +7,8 @@ later steps work on small integers. The components of all levels come from one c
 OpenCV. The results are the same: foreground is 8-connected, and holes have contours of their own, one pixel
 wider than the hole.
 
-Boxes are x0, y0, x1, y1 in pixels of the map with x1 = x + width clipped to W - 1, as the field has it.
+Boxes are x0, y0, x1, y1 in pixels of the map with x1 = x + width, one beyond the last pixel. An extraction
+says which far end a protocol counts (`wsol.localization.extraction`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from wsol.localization import component_tree
 from wsol.localization.component_tree import Components, Depth, IntArray, find_components
+from wsol.localization.grey import GREYS, Grey
 from wsol.localization.maps import FloatMap
 
 FEW_LEVELS = 48  # up to here a pass for each level is faster than the tree
@@ -48,13 +50,15 @@ class Contours(NamedTuple):
 
     boxes: (K, 4) of all of them. level: (K,) ascending. largest: (num, 4) the box of the one with the largest
     area. most: (num, 4) the box of the component with the most pixels. Both are -1 where there is no
-    foreground, and None where they were not asked for or not found on the way.
+    foreground, and None where they were not asked for or not found on the way. tied: (num,) where several
+    components have the most pixels; None where `most` is.
     """
 
     boxes: IntArray
     level: IntArray
     largest: IntArray | None
     most: IntArray | None
+    tied: NDArray[np.bool_] | None = None
 
 
 def cut(score_map: FloatMap, thresholds: NDArray[np.float64], strict: bool = True) -> Levels:
@@ -85,12 +89,12 @@ def _grains(thresholds: bytes, strict: bool) -> tuple[Depth, Depth]:
     return _small(passed[:-1], len(values)), _small(passed[1:], len(values))
 
 
-def cut_quantized(score_map: FloatMap, thresholds: NDArray[np.float64]) -> Levels:
-    """Foreground is `image > int(t * max(image))` for image = uint8(255 map), both truncated.
+def cut_quantized(score_map: FloatMap, thresholds: NDArray[np.float64], grey: Grey = "bytes") -> Levels:
+    """Foreground is `image > int(t * max(image))` for the map as an 8-bit grey image.
 
     At most 255 of these levels differ, however many thresholds there are.
     """
-    image = (score_map * 255).astype(np.uint8)
+    image = GREYS[grey](score_map)
     cuts = (thresholds * image.max()).astype(np.int64)
     levels, index = np.unique(cuts, return_inverse=True)
     passed = np.searchsorted(levels, np.arange(256), side="left")
@@ -106,8 +110,7 @@ def foreground_boxes(score_map: FloatMap, thresholds: NDArray[np.float64], stric
     rows = cut(score_map.max(axis=1)[None], thresholds, strict)
     x0, _, x1, _ = _extents(columns).T
     y0, _, y1, _ = _extents(rows).T
-    height, width = score_map.shape
-    boxes = np.stack([x0, y0, np.minimum(x1, width - 1), np.minimum(y1, height - 1)], axis=1)
+    boxes = np.stack([x0, y0, x1, y1], axis=1)
     boxes[columns.depth.max() :] = -1
     return boxes
 
@@ -129,25 +132,34 @@ def contour_boxes(levels: Levels, holes: bool = True, areas: bool = True) -> Con
     return _from_passes(levels, range(occupied), holes)
 
 
-def largest_component_boxes(levels: Levels, contours: Contours) -> IntArray:
+def largest_component_boxes(levels: Levels, contours: Contours, first_pixel: bool = False) -> IntArray:
     """(num, 4): the box of the 8-connected component with the most pixels; -1 where there is no foreground.
 
     It differs from the largest contour where components lie beside each other or have holes. Between equals
-    the topmost box is taken, then the leftmost.
+    the topmost box is taken, then the leftmost. With `first_pixel` it is the component that comes first when
+    the pixels are read row by row.
     """
-    if contours.most is not None:
-        return contours.most
-    boxes = np.full((levels.num, 4), -1, dtype=np.int64)
-    boxes[contours.level] = contours.boxes
+    if contours.most is None:
+        boxes = np.full((levels.num, 4), -1, dtype=np.int64)
+        boxes[contours.level] = contours.boxes
+        # Where a level has a single contour there is a single component, and nothing needs to be counted.
+        unsure = np.bincount(contours.level, minlength=levels.num) > 1
+    else:
+        assert contours.tied is not None
+        boxes, unsure = contours.most.copy(), contours.tied & first_pixel
     extents = _extents(levels)
-    # Where a level has a single contour there is a single component, and nothing needs to be counted.
-    for level in np.flatnonzero(np.bincount(contours.level, minlength=levels.num) > 1).tolist():
+    for level in np.flatnonzero(unsure).tolist():
         x0, y0, x1, y1 = extents[level].tolist()
         mask = (levels.depth[y0:y1, x0:x1] > level).view(np.uint8)
-        _, _, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
+        _, owner, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8)
         x, y, w, h, pixels = stats[1:].T.astype(np.int64)
         found = np.stack([x0 + x, y0 + y, x0 + x + w, y0 + y + h], axis=1)
-        boxes[level] = _clip(found, levels)[_first_of_most(pixels, found, np.zeros_like(pixels))[0]]
+        if first_pixel:
+            most = np.append(False, pixels == pixels.max())  # label 0 is the background
+            chosen = int(owner.ravel()[np.argmax(most[owner])]) - 1
+        else:
+            chosen = int(_first_of_most(pixels, found, np.zeros_like(pixels))[0])
+        boxes[level] = found[chosen]
     return boxes
 
 
@@ -181,7 +193,15 @@ def _from_trees(levels: Levels, outer: Components, inner: Components | None) -> 
     counted = _first_of_most(outer.sizes["pixels"], outer.boxes, outer.level)
     most[outer.level[counted]] = outer.boxes[counted]
     largest = _largest_by_area(levels, outer) if "area" in outer.sizes else None
-    return Contours(_clip(boxes, levels), level, largest, _clip(most, levels))
+    return Contours(boxes, level, largest, most, _tied(levels, outer))
+
+
+def _tied(levels: Levels, outer: Components) -> NDArray[np.bool_]:
+    """(num,) whether several components of a level have the most pixels."""
+    pixels, starts = outer.sizes["pixels"], _starts(outer.level)
+    best = np.maximum.reduceat(pixels, starts)
+    equal = pixels == np.repeat(best, np.diff(starts, append=len(pixels)))
+    return np.bincount(outer.level[equal], minlength=levels.num) > 1
 
 
 def _largest_by_area(levels: Levels, outer: Components) -> IntArray:
@@ -194,7 +214,7 @@ def _largest_by_area(levels: Levels, outer: Components) -> IntArray:
         passed = _from_passes(levels, unsure, holes=True).largest
         assert passed is not None
         largest[unsure] = passed[unsure]
-    return _clip(largest, levels)
+    return largest
 
 
 def _largest_outer(outer: Components) -> tuple[IntArray, NDArray[np.bool_]]:
@@ -254,9 +274,7 @@ def _from_passes(levels: Levels, wanted: Sequence[int], holes: bool) -> Contours
         boxes += kept
         level_of += [level] * len(kept)
     all_boxes = np.array(boxes, dtype=np.int64).reshape(-1, 4)
-    return Contours(
-        _clip(all_boxes, levels), np.array(level_of, dtype=np.int64), _clip(largest, levels), None
-    )
+    return Contours(all_boxes, np.array(level_of, dtype=np.int64), largest, None)
 
 
 def _outer(boxes: list[tuple[int, ...]], parent: NDArray[np.int32]) -> list[tuple[int, ...]]:
@@ -267,11 +285,6 @@ def _outer(boxes: list[tuple[int, ...]], parent: NDArray[np.int32]) -> list[tupl
         around += up >= 0
         up = np.where(up >= 0, parent[up], -1)
     return [box for box, count in zip(boxes, around.tolist(), strict=True) if count % 2 == 0]
-
-
-def _clip(boxes: IntArray, levels: Levels) -> IntArray:
-    height, width = levels.depth.shape
-    return np.minimum(boxes, [width, height, width - 1, height - 1])
 
 
 def _small(values: NDArray[np.int64], largest: int) -> NDArray[np.unsignedinteger]:

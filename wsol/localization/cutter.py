@@ -51,7 +51,8 @@ class MapCutter:
     """Cuts one raw map (h, w) of an image of `size` (width, height), seen through `view`.
 
     `kept` is a memory to share between images that have the same raw map, as those of the centre-box baseline
-    do.
+    do. cut: where a head cuts its own raw map, so that every threshold gives the same boxes; see
+    `Extraction.for_own_cut`.
 
     >>> import numpy as np
     >>> from wsol.data.transforms import View
@@ -64,16 +65,26 @@ class MapCutter:
     """
 
     def __init__(
-        self, raw: FloatMap, size: Size, view: View, kept: dict[Hashable, Any] | None = None
+        self,
+        raw: FloatMap,
+        size: Size,
+        view: View,
+        kept: dict[Hashable, Any] | None = None,
+        cut: float | None = None,
     ) -> None:
         # In float64 whatever a caller has, so that validation, evaluation and photos agree to the last box.
         self._raw = np.asarray(raw, dtype=np.float64)
+        self._cut = cut
+        if cut is not None:
+            self._raw = self._raw - cut
         self.size, self.view = size, view
         self._kept: dict[Hashable, Any] = {} if kept is None else kept
 
     def score_map(self, extraction: Extraction, frame: Size | None = None) -> FloatMap:
         """The map in [0, 1] that is cut, in the extraction's frame or at another size."""
         frame = frame or extraction.frame_size(self.view, self.size)
+        if self._cut is not None:
+            extraction = extraction.for_own_cut(0.0)
         if extraction.flat_is_empty and is_constant(self._raw):
             return np.zeros(frame[::-1])
         recipe = extraction.recipe
@@ -82,10 +93,18 @@ class MapCutter:
 
     def find(self, extraction: Extraction, thresholds: NDArray[np.float64]) -> Boxes:
         """The boxes at ascending thresholds."""
+        if self._cut is not None:
+            above = self._find(extraction.for_own_cut(0.0), np.zeros(1))
+            return above._replace(level=np.zeros(len(thresholds), dtype=np.int64))
+        return self._find(extraction, thresholds)
+
+    def _find(self, extraction: Extraction, thresholds: NDArray[np.float64]) -> Boxes:
         single, contours, level = _RULES[extraction.single_box](self, extraction, thresholds)
         empty = single[:, 0] < 0
         frame = extraction.frame_size(self.view, self.size)
-        boxes = np.where(empty[:, None], extraction.empty_box(frame), single)
+        boxes = np.where(empty[:, None], extraction.empty_box(frame), extraction.end(single, frame))
+        if contours is not None:
+            contours = contours._replace(boxes=extraction.end(contours.boxes, frame))
         return Boxes(boxes, empty, contours, level)
 
     def largest_contours(self, extraction: Extraction, thresholds: NDArray[np.float64]) -> Ruled:
@@ -97,6 +116,10 @@ class MapCutter:
         levels, contours = self._contours(extraction, thresholds, areas=False)
         return largest_component_boxes(levels, contours), contours, levels.index
 
+    def first_largest_components(self, extraction: Extraction, thresholds: NDArray[np.float64]) -> Ruled:
+        levels, contours = self._contours(extraction, thresholds, areas=False)
+        return largest_component_boxes(levels, contours, first_pixel=True), contours, levels.index
+
     def all_foreground(self, extraction: Extraction, thresholds: NDArray[np.float64]) -> Ruled:
         e, frame = extraction, extraction.frame_size(self.view, self.size)
         key = ("all", e.recipe, frame, e.flat_is_empty, e.strict, thresholds.tobytes())
@@ -107,13 +130,14 @@ class MapCutter:
         self, e: Extraction, thresholds: NDArray[np.float64], areas: bool
     ) -> tuple[Levels, Contours]:
         frame = e.frame_size(self.view, self.size)
-        key = (e.recipe, frame, e.flat_is_empty, e.quantized, e.strict, e.holes, thresholds.tobytes())
+        key = (e.recipe, frame, e.flat_is_empty, e.grey, e.strict, e.holes, thresholds.tobytes())
 
         def make() -> tuple[Levels, Contours]:
             score_map = self.score_map(e)
-            levels = (
-                cut_quantized(score_map, thresholds) if e.quantized else cut(score_map, thresholds, e.strict)
-            )
+            if e.grey is None:
+                levels = cut(score_map, thresholds, e.strict)
+            else:
+                levels = cut_quantized(score_map, thresholds, e.grey)
             return levels, contour_boxes(levels, e.holes, areas)
 
         if not areas and (True, key) in self._kept:  # found already, together with the areas
@@ -129,6 +153,7 @@ class MapCutter:
 
 _RULES: dict[BoxRule, Callable[[MapCutter, Extraction, NDArray[np.float64]], Ruled]] = {
     "largest component": MapCutter.largest_components,
+    "first largest component": MapCutter.first_largest_components,
     "largest contour": MapCutter.largest_contours,
     "all foreground": MapCutter.all_foreground,
 }

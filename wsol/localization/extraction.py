@@ -16,11 +16,15 @@ from numpy.typing import ArrayLike, NDArray
 from wsol.data.transforms import View, ViewKind
 from wsol.errors import ConfigError
 from wsol.localization.boxes import IntArray
+from wsol.localization.grey import Grey
 from wsol.localization.maps import NORMALIZATIONS, Recipe
 from wsol.records import Box
 from wsol.registry import suggest
 
-BoxRule = Literal["largest component", "largest contour", "all contours", "all foreground"]
+BoxRule = Literal[
+    "largest component", "first largest component", "largest contour", "all contours", "all foreground"
+]
+FarEnd = Literal["clipped", "beyond", "last"]
 Size = tuple[int, int]  # width, height
 
 BILINEAR = Recipe("bilinear", "minmax", "resize", "input")
@@ -32,37 +36,40 @@ class Extraction:
 
     view: the test image, ``resize`` to the network's side, or ``crop``: to a larger side, then the centre.
     recipe: how the raw map becomes a score map in [0, 1], and in which frame.
-    quantized: whether levels are int(t max) of the map in 8 bits.
+    grey: how the map becomes an 8-bit image whose levels are int(t max); None to cut the map itself at t.
     strict: whether foreground is `> t` or `>= t`.
-    share_of_max: whether t is a share of the map's maximum; this matters for maps that are not normalised.
-    fixed: the threshold that needs no boxes to choose it. low, high, step: the grid that is searched.
-    box: which box stands for the foreground. ``all contours`` counts the best of them.
+    fixed: the threshold that needs no boxes to choose it. step: of the thresholds from 0 to 1 that are
+    searched. searched: these instead, ascending.
+    box: which box stands for the foreground. ``all contours`` counts the best of them. Between components of
+    equal size ``largest component`` takes the one whose box is topmost, then leftmost, and ``first largest
+    component`` the one whose first pixel comes first, row by row.
     holes: whether the contours of holes are among all contours.
+    far_end: what the far ends of a box name: ``beyond`` is x + width, one beyond the last pixel; ``clipped``
+    the same, clipped to the last pixel of the frame; ``last`` the last pixel of the box, x + width - 1.
     empty: the box where there is no foreground, None for the whole frame.
     flat_is_empty: whether a constant map has no foreground, also where it is scored as it is.
 
     The *frame* is the grid of pixels that a map is cut in: the square that the network saw, or the original
-    image, as `recipe.frame` says. Its last pixel is the far end of a box that reaches its edge.
+    image, as `recipe.frame` says.
     """
 
     view: ViewKind = "resize"
     recipe: Recipe = BILINEAR
-    quantized: bool = False
+    grey: Grey | None = None
     strict: bool = True
-    share_of_max: bool = False
     fixed: float = 0.2
-    low: float = 0.0
-    high: float = 1.0
     step: float = 0.01
+    searched: tuple[float, ...] = ()
     box: BoxRule = "largest contour"
     holes: bool = False
+    far_end: FarEnd = "clipped"
     empty: tuple[int, int, int, int] | None = None
     flat_is_empty: bool = True
 
     @cached_property
     def thresholds(self) -> NDArray[np.float64]:
         """The grid that is searched for the chosen and the oracle threshold, ascending."""
-        return np.arange(self.low, self.high, self.step)
+        return np.array(self.searched) if self.searched else np.arange(0, 1, self.step)
 
     @property
     def single_box(self) -> BoxRule:
@@ -76,29 +83,47 @@ class Extraction:
         return replace(self, recipe=replace(self.recipe, normalize=name))
 
     def for_given_maps(self) -> Extraction:
-        """The same for maps that another program has normalised: they are taken as they are.
+        """The same for maps that another program has normalised: they are taken as they are."""
+        return self.with_normalization("none")
 
-        Where t is a share of the maximum, that is the same as dividing by it.
+    def for_own_cut(self, cut: float) -> Extraction:
+        """The same for raw maps that bring a cut of their own: foreground is map > cut, the only threshold.
+
+        The map is resized and then cut as it is, in the protocol's frame and with its interpolation, box and
+        empty box. To be seen, it is relu(map - cut) divided by its maximum.
         """
-        return self.with_normalization("max" if self.share_of_max else "none")
+        recipe = replace(self.recipe, normalize="max", first="resize")
+        return replace(self, recipe=recipe, grey=None, strict=True, fixed=cut, searched=(cut,))
 
     def frame_size(self, view: View, size: Size) -> Size:
         """(width, height) of the score map of an image of `size`."""
         return (view.side, view.side) if self.recipe.frame == "input" else size
 
+    def end(self, boxes: IntArray, frame: Size) -> IntArray:
+        """Boxes (n, 4) that end one beyond their last pixel, with the far ends that the protocol counts."""
+        if self.far_end == "clipped":
+            width, height = frame
+            return np.minimum(boxes, [width, height, width - 1, height - 1])
+        return boxes - np.array([0, 0, 1, 1], dtype=np.int64) if self.far_end == "last" else boxes
+
     def empty_box(self, frame: Size) -> IntArray:
         """The box that stands for an empty foreground."""
-        whole = (0, 0, frame[0] - 1, frame[1] - 1)
-        return np.array(whole if self.empty is None else self.empty, dtype=np.int64)
+        if self.empty is not None:
+            return np.array(self.empty, dtype=np.int64)
+        return self.end(np.array([[0, 0, *frame]], dtype=np.int64), frame)[0]
 
     def to_original(self, view: View, box: ArrayLike, size: Size) -> Box:
         """A box of the frame in pixels of the original image, for drawings and exports.
 
-        The far ends of a frame are its last pixels, so a box that reaches them is taken to reach the edge.
+        Where far ends are clipped to the last pixel, a box that reaches it is taken to reach the edge.
         """
         width, height = self.frame_size(view, size)
         x0, y0, x1, y1 = np.asarray(box, dtype=np.float64).tolist()
-        framed = Box(x0, y0, width if x1 >= width - 1 else x1, height if y1 >= height - 1 else y1)
+        if self.far_end == "clipped":
+            x1, y1 = width if x1 >= width - 1 else x1, height if y1 >= height - 1 else y1
+        elif self.far_end == "last":
+            x1, y1 = x1 + 1, y1 + 1
+        framed = Box(x0, y0, x1, y1)
         original = framed if self.recipe.frame == "original" else view.to_original(framed, size)
         return original.clip(*size)
 

@@ -6,6 +6,7 @@ names the order and the kind of both, so that protocols which agree on it can sh
 Normalisations of a map x, all clipped to [0, 1]:
 
 - ``minmax``: (x - min x) / (max x - min x)
+- ``minmax-eps``: (x - min x) / (max x - min x + 1e-5), as the code of BAS (2023) has it
 - ``max``: relu(x) / max x
 - ``pas``: (x - min x) / q, with q the 90th percentile of x - min x (percentile as a standard for
   thresholding, Bae et al. 2020)
@@ -31,6 +32,7 @@ FloatMap = NDArray[np.floating]
 
 PAS_SHARE = 0.90
 IVR_SHARE = 0.40
+EPS = 1e-5
 
 INTERPOLATIONS = {"bilinear": cv2.INTER_LINEAR, "bicubic": cv2.INTER_CUBIC}
 
@@ -51,6 +53,10 @@ class Recipe:
 
 def minmax(x: FloatMap) -> FloatMap:
     return _divide(x - x.min(), x.max() - x.min())
+
+
+def minmax_eps(x: FloatMap) -> FloatMap:
+    return (x - x.min()) / (x.max() - x.min() + EPS)
 
 
 def maximum(x: FloatMap) -> FloatMap:
@@ -74,6 +80,7 @@ def unchanged(x: FloatMap) -> FloatMap:
 
 NORMALIZATIONS: dict[str, Callable[[FloatMap], FloatMap]] = {
     "minmax": minmax,
+    "minmax-eps": minmax_eps,
     "max": maximum,
     "pas": pas,
     "ivr": ivr,

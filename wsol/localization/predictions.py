@@ -6,8 +6,9 @@ A folder of plain arrays, one row for each image in the order of the data set::
     labels.npy      int64   (N,)
     sizes.npy       int32   (N, 2)        width, height of the original; 0 where it is unknown
     flags.npy       uint8   (N,)          see `Flag`
-    scores.npy      float32 (N, C)        logits
-    maps.npy        float32 (N, 2, h, w)  raw maps of the true class and of the best class
+    scores.npy      float32 (N, C)        logits; of ten crops their mean probabilities
+    maps.npy        float32 (N, K, h, w)  raw maps of the true class, of the best class, and of the best
+                                          class by ten crops where these were made; none of the crops
     masks.npy       float32 (N, C)        attention masks, only where the model has some
 
 The arrays are mapped into memory, never read whole, so memory does not grow with the number of images.
@@ -25,17 +26,19 @@ from dataclasses import asdict, dataclass
 from enum import IntFlag
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wsol.data.transforms import View, ViewKind
 from wsol.errors import DataError, RunFolderError
-from wsol.records import DataIndex, Sample
+from wsol.records import DataIndex, Sample, digest_truths
 from wsol.runs.files import replace_folder
 
-FORMAT = 2
+FORMAT = 3
+
+ClassesBy = Literal["view", "ten crops"]  # what ranked the classes: the test image of the maps, or ten crops
 
 
 class Flag(IntFlag):
@@ -59,7 +62,9 @@ class Header:
     """What holds for the whole folder.
 
     paths: the image files, relative to `root` where they lie below it. boxes: the truth boxes of each image,
-    in original pixels. origin: the checkpoint in words; checkpoint: its SHA-256 digest.
+    in original pixels. origin: the checkpoint in words; checkpoint: its SHA-256 digest. classes_by: what the
+    scores are of: the one test image that `view` names, or ten crops. cut, knows_classes: of the head, see
+    `wsol.models.heads.head.Head`.
     """
 
     data: str
@@ -75,6 +80,9 @@ class Header:
     paths: tuple[str, ...] = ()  # predictions of format 1 have none
     origin: str = ""
     checkpoint: str = ""
+    classes_by: ClassesBy = "view"
+    cut: float | None = None
+    knows_classes: bool = True
     format: int = FORMAT
 
     @classmethod
@@ -86,6 +94,9 @@ class Header:
         view: View,
         origin: str = "",
         checkpoint: str = "",
+        classes_by: ClassesBy = "view",
+        cut: float | None = None,
+        knows_classes: bool = True,
     ) -> Header:
         return cls(
             data=index.name,
@@ -103,6 +114,9 @@ class Header:
             paths=tuple(_below(s.path, index.root) for s in samples),
             origin=origin,
             checkpoint=checkpoint,
+            cut=cut,
+            knows_classes=knows_classes,
+            classes_by=classes_by,
         )
 
     @classmethod
@@ -145,19 +159,21 @@ class PredictionsWriter:
         self,
         rows: NDArray[np.int64],
         scores: NDArray[np.float32],
-        maps: NDArray[np.float32],
+        maps: NDArray[np.float32] | None,
         failed: NDArray[np.bool_],
         masks: NDArray[np.float32] | None = None,
     ) -> None:
-        """rows: (n,) positions. scores: (n, C). maps: (n, 2, h, w). failed: (n,). masks: (n, C)."""
-        true_maps = maps[:, 0].reshape(len(maps), -1)
-        finite = np.isfinite(true_maps).all(axis=1)
+        """rows: (n,) positions. scores: (n, C). maps: (n, K, h, w). failed: (n,). masks: (n, C)."""
         flags = np.full(len(rows), int(Flag.WRITTEN), dtype=np.uint8)
         flags |= np.where(failed, Flag.UNREADABLE, 0).astype(np.uint8)
-        flags |= np.where(~finite, Flag.NOT_FINITE, 0).astype(np.uint8)
-        constant = finite & (true_maps.max(axis=1) == true_maps.min(axis=1))
-        flags |= np.where(constant, Flag.CONSTANT, 0).astype(np.uint8)
-        values: dict[str, NDArray[Any]] = {"scores": scores, "maps": maps}
+        values: dict[str, NDArray[Any]] = {"scores": scores}
+        if maps is not None:
+            values["maps"] = maps
+            true_maps = maps[:, 0].reshape(len(maps), -1)
+            finite = np.isfinite(true_maps).all(axis=1)
+            flags |= np.where(~finite, Flag.NOT_FINITE, 0).astype(np.uint8)
+            constant = finite & (true_maps.max(axis=1) == true_maps.min(axis=1))
+            flags |= np.where(constant, Flag.CONSTANT, 0).astype(np.uint8)
         if masks is not None:
             values["masks"] = masks
         for name, value in (values | {"flags": flags}).items():  # flags last: they mark a row as written
@@ -210,12 +226,16 @@ def _shared_array(path: Path, dtype: np.dtype[Any], shape: tuple[int, ...]) -> N
 
 
 class Predictions:
-    """A finished folder, read only. Arrays are mapped when they are first asked for."""
+    """A finished folder, read only. Arrays are mapped when they are first asked for.
+
+    crops: the folder of the ten crops of the same images, where classes are to be ranked by these.
+    """
 
     same_map = False
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, crops: Path | None = None) -> None:
         self.folder = Path(folder)
+        self._voters = None if crops is None else Predictions(crops)
         try:
             meta = json.loads((self.folder / "meta.json").read_text())
         except (OSError, ValueError):
@@ -231,9 +251,27 @@ class Predictions:
         self.labels: NDArray[np.int64] = np.array(self._load("labels"))
         if len(self.labels) != len(self.header.names):
             raise DataError(f"{self.folder}: {len(self.labels)} rows for {len(self.header.names)} images")
+        if self._voters is not None:
+            if self._voters.header.names != self.header.names:
+                raise DataError(f"{self._voters.folder}: not of the images of {self.folder}; evaluate again")
+            if self.maps.shape[1] <= self.best_map:
+                raise DataError(f"{self.folder}: older than its ten crops; run `wsol evaluate` again")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Predictions, (self.folder,)  # another process maps the files for itself
+        # Another process maps the files for itself.
+        return type(self), (self.folder, None if self._voters is None else self._voters.folder)
+
+    @property
+    def parts(self) -> tuple[Predictions, ...]:
+        """These predictions, and those of the ten crops where classes are ranked by them."""
+        return (self,) if self._voters is None else (self, self._voters)
+
+    @property
+    def classes_by(self) -> ClassesBy | None:
+        """What ranked the classes; None where the head knows none."""
+        if not self.header.knows_classes:
+            return None
+        return self.header.classes_by if self._voters is None else self._voters.header.classes_by
 
     def __len__(self) -> int:
         return len(self.header.names)
@@ -245,6 +283,11 @@ class Predictions:
     @property
     def classes(self) -> tuple[str, ...]:
         return self.header.classes
+
+    @property
+    def cut(self) -> float | None:
+        """Where the head cuts its raw maps itself; None where thresholds do."""
+        return self.header.cut
 
     @property
     def view(self) -> View:
@@ -260,7 +303,8 @@ class Predictions:
 
     @cached_property
     def scores(self) -> NDArray[np.float32]:
-        return self._load("scores")
+        """(N, C) what classes are ranked by: logits, or the mean probabilities of ten crops."""
+        return self._load("scores") if self._voters is None else self._voters.scores
 
     @cached_property
     def maps(self) -> NDArray[np.float32]:
@@ -272,22 +316,31 @@ class Predictions:
 
     @cached_property
     def probabilities(self) -> NDArray[np.float32]:
-        """(N, C) softmax of the scores."""
+        """(N, C) softmax of the logits, or its mean over ten crops."""
+        if self.classes_by == "ten crops":
+            return np.nan_to_num(np.asarray(self.scores))
         logits = np.nan_to_num(np.asarray(self.scores, dtype=np.float64))
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
         return (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)
 
     @cached_property
     def predicted(self) -> NDArray[np.int64]:
-        """(N,) the best class of each image, -1 where it could not be read."""
-        return np.where((self.flags & Flag.UNREADABLE) > 0, -1, self.scores.argmax(axis=1))
+        """(N,) the best class of each image, -1 where it could not be read.
+
+        Where the head knows no classes, the true class: it is given, not predicted.
+        """
+        best = self.scores.argmax(axis=1) if self.header.knows_classes else self.labels
+        return np.where((self.flags & Flag.UNREADABLE) > 0, -1, best)
 
     @cached_property
-    def ranks(self) -> NDArray[np.int64]:
+    def ranks(self) -> NDArray[np.int64] | None:
         """(N,) how many classes score higher than the true one; between equal scores the lower index leads.
 
-        An image that could not be read has the worst rank: whatever was said of it does not count.
+        An image that could not be read has the worst rank: whatever was said of it does not count. None where
+        the head knows no classes.
         """
+        if not self.header.knows_classes:
+            return None
         ranks = class_ranks(self.scores, self.labels)
         ranks[(self.flags & Flag.UNREADABLE) > 0] = self.scores.shape[1]
         return ranks
@@ -295,6 +348,11 @@ class Predictions:
     def raw_map(self, row: int) -> NDArray[np.float64]:
         """The raw map (h, w) of the true class. In double precision, in which peers resize and normalise."""
         return self.maps[row, 0].astype(np.float64)
+
+    @property
+    def best_map(self) -> int:
+        """Which of the maps of an image is that of its best class, by whatever ranked the classes."""
+        return 1 if self._voters is None else 2
 
     def truths(self, row: int) -> NDArray[np.float64]:
         """(m, 4) the truth boxes in pixels of the original."""
@@ -322,6 +380,11 @@ class Predictions:
             for kind, flag in FAULTS.items()
         }
 
+    def test_digest(self) -> str:
+        """What identifies these images and their truth; see `wsol.records.digest_truths`."""
+        rows = zip(self.names, self.labels.tolist(), self.header.boxes, strict=True)
+        return digest_truths(self.classes, rows)
+
     def require(self, index: DataIndex) -> None:
         """Raise where these are predictions of another data set."""
         if self.header.digest != index.digest():
@@ -342,13 +405,11 @@ class OtherClassMaps(Predictions):
     """The images whose best class is not the true one, with the map of that class; the others are passed
     over as if they could not be read."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return OtherClassMaps, (self.folder,)
-
     def raw_map(self, row: int) -> NDArray[np.float64]:
-        return self.maps[row, 1].astype(np.float64)
+        return self.maps[row, self.best_map].astype(np.float64)
 
     def unreadable(self, row: int) -> bool:
+        assert self.ranks is not None, "no classes were predicted"
         return bool(self.ranks[row] == 0) or super().unreadable(row)
 
 

@@ -39,10 +39,12 @@ class ModelCard:
     protocol: str
     threshold: float
     origin: Mapping[str, Any]
+    cut: float | None = None  # of a head that cuts its raw map itself
 
     def to_json(self, file: str) -> dict[str, Any]:
         side, resized = self.view.side, self.view.resized
         crop = "" if resized == side else f", then the centre {side} x {side}"
+        use = "normalised" if self.cut is None else f"cut: the object is where it is above {self.cut:g}"
         return {
             "file": file,
             "input": {
@@ -54,7 +56,7 @@ class ModelCard:
             },
             "outputs": {
                 "logits": "float32 (batch, classes); softmax gives the scores",
-                "maps": "float32 (batch, classes, h, w): raw class maps, to be resized and normalised",
+                "maps": f"float32 (batch, classes, h, w): raw class maps, to be resized and {use}",
             },
             "classes": list(self.classes),
             "protocol": self.protocol,
@@ -118,7 +120,7 @@ def refuse_onnx(localizer: Localizer) -> None:
         )
     missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
-        raise WsolError(f"ONNX needs {' and '.join(missing)}: pip install {' '.join(ONNX_PACKAGES)}")
+        raise WsolError(f"ONNX needs {' and '.join(missing)}: pip install 'wsol[onnx]'")
 
 
 def _torch_program(model: nn.Module, example: Tensor) -> bytes:

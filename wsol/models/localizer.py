@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gpca import ChannelAttention, Identity
+from gpca import Attention, ChannelAttention, Identity
+from wsol.class_names import OBJECT
 from wsol.config import Component, Model
 from wsol.data.hierarchy import Hierarchy
 from wsol.errors import ConfigError
@@ -71,6 +72,10 @@ class Localizer(nn.Module):
         # It comes from the config, not from training, so it is no part of a checkpoint.
         self.register_buffer("rank_weights", rank_weights, persistent=False)
 
+    def known_classes(self, classes: Sequence[str]) -> tuple[str, ...]:
+        """Those of a data set, or the one name `object` where the head knows no classes."""
+        return tuple(classes) if self.head.knows_classes else (OBJECT,)
+
     @property
     def weights_report(self) -> WeightsReport:
         """What was loaded into the backbone, what was missing and what was left over."""
@@ -113,6 +118,16 @@ class Localizer(nn.Module):
         shape = (*labels.shape, *one.shape[1:])
         return one.reshape(len(labels), *[1] * (labels.ndim - 1), *one.shape[1:]).expand(shape)
 
+    @property
+    def cut(self) -> float | None:
+        """Where the head cuts its raw maps itself; None where thresholds do."""
+        return self.head.cut
+
+    @property
+    def knows_classes(self) -> bool:
+        """Whether it tells classes apart."""
+        return self.head.knows_classes
+
     def masks(self) -> list[Tensor]:
         """The masks (N, C) of the head's channel attentions in the last forward pass, in the head's order.
 
@@ -121,6 +136,15 @@ class Localizer(nn.Module):
         """
         attentions = (m for m in self.head.modules() if isinstance(m, ChannelAttention))
         return [a.mask for a in attentions if a.mask is not None and not isinstance(a, Identity)]
+
+    def scalars(self) -> dict[str, float]:
+        """What the attentions want followed over training: `head.attention.theta1` and the like."""
+        return {
+            f"{name}.{key}": value
+            for name, module in self.named_modules()
+            if isinstance(module, Attention)
+            for key, value in module.scalars().items()
+        }
 
     def random_modules(self) -> Iterator[tuple[str, Random]]:
         """Every module that draws from a generator of its own, with its name."""
@@ -159,7 +183,7 @@ def build_localizer(
         ConfigError: an unknown name or option, an impossible combination, an input too small.
         CheckpointError: the weights cannot be loaded.
     """
-    if classes < 2:
+    if classes < 2 and model.head.knows_classes:
         raise ConfigError(f"a localizer needs at least 2 classes to tell apart, got {classes}")
     backbone: Backbone = _create(
         "backbone", model.backbone, weights=Weights(model.weights, model.allow_missing)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from gpca import Attention
+from gpca.cost import counter
 from wsol.models.heads.class_maps import ClassMaps
 from wsol.models.localizer import Localizer
 
@@ -63,8 +63,8 @@ def summarise(localizer: Localizer, image_size: int) -> Summary:
     Every parameter is counted once: what belongs to no listed part, or to several, is in the row of the first
     part that holds it, or in the last row, `other`.
 
-    Multiply-adds are those of convolutions and matrix products at test; factorisations, such as GPCA's, and
-    elementwise operations are not counted.
+    Multiply-adds are those of one image at test, counted as `gpca.multiply_adds` says: convolutions, matrix
+    products and factorisations, without elementwise operations.
     """
     shapes: dict[nn.Module, tuple[int, ...]] = {}
 
@@ -78,18 +78,15 @@ def summarise(localizer: Localizer, image_size: int) -> Summary:
     localizer.eval()
     try:
         image = torch.zeros(1, 3, image_size, image_size, dtype=torch.uint8, device=localizer.mean.device)
-        with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        with torch.no_grad(), counter() as counted:
             localizer(image)
     finally:
         localizer.train(was_training)
         for hook in hooks:
             hook.remove()
-    flops = counter.get_flop_counts()
+    flops = counted.get_flop_counts()
     names = {module: name for name, module in localizer.named_modules()}
     seen: set[nn.Parameter] = set()
-
-    def multiply_adds(module: nn.Module) -> int:
-        return sum(flops.get(f"Localizer.{names[module]}", {}).values()) // 2
 
     def count(parameters: Iterable[nn.Parameter]) -> int:
         new = {p for p in parameters if p not in seen}
@@ -108,7 +105,7 @@ def summarise(localizer: Localizer, image_size: int) -> Summary:
         for part in parts
     ]
     rest = count(localizer.parameters())
-    rest_flops = counter.get_total_flops() // 2 - sum(row.multiply_adds for row in rows)
+    rest_flops = counted.get_total_flops() // 2 - sum(row.multiply_adds for row in rows)
     if rest or rest_flops:
         rows.append(PartRow("other", "", (), rest, rest_flops))
     return Summary(tuple(rows), image_size)

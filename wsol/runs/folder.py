@@ -69,6 +69,10 @@ class RunFolder:
         """The predictions of one split and one kind of test image: `predictions/test-resize`."""
         return self.predictions / f"{split}-{view}"
 
+    def ten_crops_of(self, split: str) -> Path:
+        """The classes of one split by ten crops of each image: `predictions/test-tencrop`."""
+        return self.predictions_of(split, "tencrop")
+
     def exported(self, suffix: str) -> Path:
         """Where `wsol export` writes the model unless it is told otherwise. suffix: `.pt2` or `.onnx`."""
         return self.path / f"localizer{suffix}"

@@ -30,6 +30,8 @@ class CentreMaps:
 
     same_map = True
     ranks = None
+    cut = None
+    classes_by = None
 
     def __init__(self, source: MapSource) -> None:
         self._source = source

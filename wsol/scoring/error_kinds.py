@@ -46,12 +46,17 @@ def error_kind(
     if len(truths) == 0:
         return "wrong place"
     areas = overlap(np.asarray(box)[None], truths, convention)
-    of_truth = (areas.shared / areas.truths)[0]
+    of_truth = _share(areas.shared, areas.truths)[0]
     if (of_truth > SEVERAL).sum() > 1:
         return "several instances"
-    nearest = int(np.argmax(areas.shared / (areas.boxes + areas.truths - areas.shared)))
+    nearest = int(np.argmax(_share(areas.shared, areas.boxes + areas.truths - areas.shared)))
     if areas.shared[0, nearest] / areas.boxes[0, 0] > PART:
         return "part of the object"
     if of_truth[nearest] > MORE:
         return "too much around it"
     return "wrong place"
+
+
+def _share(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.float64]:
+    """part / whole; 0 where the whole is nothing, as a truth box that lies outside the crop can be."""
+    return np.where(whole > 0, part / np.where(whole > 0, whole, 1), 0.0)

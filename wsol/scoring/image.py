@@ -36,7 +36,8 @@ class ImageScorer:
     """Scores one raw map (h, w).
 
     Truth boxes (m, 4) are in pixels of the original image of `size` (width, height). `kept` is a memory to
-    share between images that have the same raw map, as those of the centre-box baseline do.
+    share between images that have the same raw map, as those of the centre-box baseline do. cut: where a head
+    cuts its own raw map, None where thresholds do.
     """
 
     def __init__(
@@ -46,8 +47,9 @@ class ImageScorer:
         size: Size,
         view: View,
         kept: dict[Hashable, Any] | None = None,
+        cut: float | None = None,
     ) -> None:
-        self._cutter = MapCutter(raw, size, view, kept)
+        self._cutter = MapCutter(raw, size, view, kept, cut)
         self._truths = truths
         self._framed: dict[Hashable, NDArray[np.float64]] = {}
         self._regions: NDArray[np.uint8] | None = None
@@ -76,7 +78,7 @@ class ImageScorer:
         return self._pixels[key]
 
     def _truths_for(self, judge: Judge) -> NDArray[np.float64]:
-        key = (judge.protocol.extraction.recipe.frame, judge.protocol.integer_truth)
+        key = (judge.protocol.extraction.recipe.frame, judge.protocol.truths)
         if key not in self._framed:
             self._framed[key] = judge.truths(self._cutter.view, self._truths, self._cutter.size)
         return self._framed[key]

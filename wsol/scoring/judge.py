@@ -19,6 +19,7 @@ from wsol.localization.extraction import Size
 from wsol.scoring.error_kinds import error_kind
 from wsol.scoring.iou import iou
 from wsol.scoring.protocols import Protocol
+from wsol.scoring.truths import frame_truths
 
 HIT = 0.5  # the IoU that a box must reach
 IOU_LEVELS = (0.3, 0.5, 0.7)  # those that MaxBoxAccV2 averages over
@@ -100,21 +101,10 @@ class Judge:
         return single[boxes.level], best[boxes.level]
 
     def truths(self, view: View, truths: ArrayLike, size: Size) -> Floats:
-        """Truth boxes (m, 4), floats in pixels of the original image of `size`, in the frame of the map.
-
-        They are clipped to the image and to the frame. With `integer_truth` they are truncated before and
-        after they are scaled, the ends clipped to the last pixel, as wsolevaluation has it.
-        """
-        whole_pixels = self.protocol.integer_truth
-        ends = np.array([*size, *size], dtype=np.float64)
-        boxes = np.clip(np.asarray(truths, dtype=np.float64).reshape(-1, 4), 0, ends)
-        if whole_pixels:
-            boxes = np.minimum(np.trunc(boxes), ends - 1)
-        if self.protocol.extraction.recipe.frame == "original":
-            return np.minimum(boxes, ends - 1)
-        # Multiplied first, then divided: the other order rounds differently, and truncation would show it.
-        boxes = np.clip(boxes * view.resized / ends - view.margin, 0, view.side - 1)
-        return np.trunc(boxes) if whole_pixels else boxes
+        """Truth boxes (m, 4), floats in pixels of the original image of `size`, in the frame of the map."""
+        protocol = self.protocol
+        original = protocol.extraction.recipe.frame == "original"
+        return frame_truths(protocol.truths, truths, view, size, original)
 
     def error_kind(self, box: ArrayLike, truths: Floats, right_class: bool, passed: bool) -> str:
         """Why an image is missed; see `wsol.scoring.error_kinds`. Box and truths in the frame."""

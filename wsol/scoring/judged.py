@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from wsol.scoring.blocks import choose_workers
 from wsol.scoring.error_kinds import OUTCOMES, UNREADABLE
 from wsol.scoring.judge import HIT, Judge
+from wsol.scoring.means import percent_over
 from wsol.scoring.protocols import Protocol
 from wsol.scoring.sweep import FoundBoxes, MapSource, find_boxes
 
@@ -60,12 +62,21 @@ class Judged:
         assert self.source.ranks is not None, "no classes were predicted"
         return self.judge.top(self.found, self.source.ranks[:, None], k)
 
+    def percent(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """The figure of what each image counts (N, ...), by the protocol's mean over images or classes."""
+        return percent_over(values, np.asarray(self.source.labels), self.protocol.mean)
+
     @cached_property
     def passed(self) -> Bools:
         """(N, S) whether the box passes, which makes a hit where the class is right."""
         return (
             self.judge.known(self.found) if self.source.ranks is None else self.judge.box_passes(self.found)
         )
+
+    @property
+    def hits(self) -> Bools:
+        """(N, S) top-1 localization, or GT-known localization where no classes were predicted."""
+        return self.known() if self.source.ranks is None else self.top(1)
 
     def kind(self, row: int, column: int) -> str:
         """The outcome of an image at one threshold: one of `OUTCOMES`."""

@@ -20,6 +20,8 @@ class MapArrays:
     """Maps as arrays (h, w) or paths of .npy files, one for each image; see `wsol.score`."""
 
     same_map = False
+    cut = None
+    classes_by = None
 
     def __init__(
         self,

@@ -27,7 +27,9 @@ class MapFolder:
     """The maps of a split of a data set, one file each."""
 
     same_map = False
+    classes_by = None
     ranks = None
+    cut = None
 
     def __init__(
         self, folder: Path, samples: Sequence[Sample], classes: tuple[str, ...], view: ViewKind

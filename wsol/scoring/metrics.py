@@ -1,8 +1,8 @@
 """The figures: one table that holds the key, the labels, the unit and the direction of every one.
 
 Tables, curves, the report, the log and comparisons read it, so a figure is called the same everywhere. A
-figure is the mean over the images of what each image counts (0 or 1, or a share), in percent. Those that
-depend on a threshold are given at every kind of threshold:
+figure is the mean of what each image counts (0 or 1, or a share), in percent: over the images, or over the
+classes where a protocol says so. Those that depend on a threshold are given at every kind of threshold:
 
 - ``fixed``: the protocol's own, which looks at no box;
 - ``held_out``: the best for GT-known localization on held-out *training* images, by their boxes;

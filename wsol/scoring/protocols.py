@@ -5,10 +5,9 @@ normalising, the threshold, the box, the box of an empty foreground and the rule
 all of it: an *extraction* (from a map to boxes, `wsol.localization.extraction`) and a *hit rule*, which
 `wsol.scoring.judge` applies. No code asks for a protocol's name, and every printed number carries it.
 
-The paper leaves crop, threshold and box open: `gpca` is our choice. What the other sources leave open is our
-reading too: a threshold is strict unless a source says otherwise; a fixed threshold where a source only
-sweeps is 0.2; where a source has a fixed one, thresholds are searched on a grid of 0.01; a component is
-8-connected; truth boxes are floats in the frame of the map, clipped to it, except in wsoleval.
+The paper leaves crop, threshold and box open: `gpca` is our choice. A protocol that has the name of other
+work computes what that work's public code prints. What such code does not do at all is our choice: a fixed
+threshold where it only searches is 0.2; where it has a fixed one, thresholds are searched in steps of 0.01.
 """
 
 from __future__ import annotations
@@ -18,10 +17,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from wsol.data.transforms import ViewKind
-from wsol.localization.extraction import Extraction
+from wsol.localization.extraction import Extraction, FarEnd
 from wsol.localization.maps import Recipe
+from wsol.localization.predictions import ClassesBy
 from wsol.registry import PROTOCOLS
 from wsol.scoring.iou import Convention
+from wsol.scoring.means import Mean
+from wsol.scoring.truths import TruthRule
 
 VIEWS: tuple[ViewKind, ...] = ("resize", "crop")
 
@@ -34,9 +36,12 @@ class Protocol:
 
     version: goes up when the numbers of a protocol change, so that old scores are told from new ones.
     headline: which threshold the protocol's own figure uses, ``fixed`` or ``oracle``.
-    integer_truth: whether truth boxes are truncated to whole pixels before and after scaling.
+    truths: how truth boxes are brought into the frame of the map (`wsol.scoring.truths`).
     iou: how the sides of a box are counted.
     strict_top, strict_known: whether a hit is IoU > 0.5 or >= 0.5, for top-k and for GT-known localization.
+    classes_by: what ranks the classes: the ``view`` that gives the map, or ``ten crops``, which take ten more
+    passes of each test image through the network.
+    mean: whether figures are means over ``images``, or over ``classes``: the mean of each class's figure.
     """
 
     name: str
@@ -44,10 +49,12 @@ class Protocol:
     extraction: Extraction = field(default_factory=Extraction)
     version: int = 1
     headline: Literal["fixed", "oracle"] = "fixed"
-    integer_truth: bool = False
+    truths: TruthRule = "clipped"
     iou: Convention = "pixel"
     strict_top: bool = False
     strict_known: bool = False
+    classes_by: ClassesBy = "view"
+    mean: Mean = "images"
 
     @property
     def view(self) -> ViewKind:
@@ -63,6 +70,15 @@ class Protocol:
             return self
         changed = self.extraction.with_normalization(name)
         return replace(self, name=f"{self.name}+{name}", extraction=changed)
+
+    def for_own_cut(self, cut: float | None) -> Protocol:
+        """The same protocol for raw maps that bring a cut of their own, which stands for every threshold.
+
+        None for maps that do not.
+        """
+        if cut is None:
+            return self
+        return replace(self, extraction=self.extraction.for_own_cut(cut), headline="fixed")
 
     def for_given_maps(self) -> Protocol:
         """The same protocol for maps that another program has normalised: they are taken as they are."""
@@ -95,7 +111,7 @@ WSOLEVAL_V1 = register_protocol(
         "Choe et al. 2020, MaxBoxAcc: largest contour, best of 1,000 thresholds",
         Extraction(
             recipe=BICUBIC,
-            quantized=True,
+            grey="bytes",
             step=0.001,
             box="largest contour",
             holes=True,
@@ -103,7 +119,7 @@ WSOLEVAL_V1 = register_protocol(
             flat_is_empty=False,
         ),
         headline="oracle",
-        integer_truth=True,
+        truths="whole pixels",
     )
 )
 
@@ -119,35 +135,41 @@ WSOLEVAL_V2 = register_protocol(
 ADL = register_protocol(
     Protocol(
         "adl",
-        "Choe and Shim 2019: centre crop, 0.2 of the maximum, largest contour",
-        Extraction(view="crop", share_of_max=True, empty=(0, 0, 1, 1)),
+        "Choe and Shim 2019: centre crop, grey image of a coloured map, 0.2 of the maximum, largest contour",
+        Extraction(view="crop", grey="colours", far_end="beyond", empty=(0, 0, 1, 1)),
+        version=2,
+        truths="moved",
     )
 )
 
 DANET = register_protocol(
     Protocol(
         "danet",
-        "Xue et al. 2019: box around all foreground in the original image, >= t",
+        "Xue et al. 2019: box around all foreground in the original image, classes by ten crops",
         Extraction(
             recipe=Recipe("bilinear", "minmax", "normalize", "original"),
             strict=False,
-            low=0.05,
-            high=0.325,
-            step=0.05,
+            searched=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3),
             box="all foreground",
+            far_end="last",
             empty=(0, 0, 0, 0),
         ),
+        version=2,
         headline="oracle",
+        truths="last pixel",
         strict_top=True,
         strict_known=True,
+        classes_by="ten crops",
     )
 )
 
 TSCAM = register_protocol(
     Protocol(
         "tscam",
-        "Gao et al. 2021: threshold 0.1, largest contour, top-k hits need more than 0.5",
-        Extraction(fixed=0.1, empty=(0, 0, 1, 1)),
+        "Gao et al. 2021: 8-bit map, 0.1 of the maximum, largest contour, top-k hits need more than 0.5",
+        Extraction(grey="bytes", fixed=0.1, far_end="beyond", empty=(0, 0, 1, 1)),
+        version=2,
+        truths="whole sides",
         strict_top=True,
     )
 )
@@ -155,15 +177,36 @@ TSCAM = register_protocol(
 BAS = register_protocol(
     Protocol(
         "bas",
-        "Wu et al. 2022: centre crop, threshold 0.15, largest component",
+        "Wu et al. 2022: centre crop, threshold 0.15, largest component, ten crops, mean over classes",
         Extraction(
             view="crop",
             recipe=Recipe("bilinear", "minmax", "normalize", "input"),
             fixed=0.15,
-            box="largest component",
+            box="first largest component",
+            far_end="beyond",
         ),
+        version=2,
+        truths="cropped",
         strict_top=True,
         strict_known=True,
+        classes_by="ten crops",
+        mean="classes",
+    )
+)
+
+BAS_EXT = register_protocol(
+    replace(
+        BAS,
+        name="bas-ext",
+        summary="Zhai et al. 2023: as bas, threshold 0.1, hits need 0.5, mean over images",
+        extraction=replace(
+            BAS.extraction, recipe=Recipe("bilinear", "minmax-eps", "normalize", "input"), fixed=0.1
+        ),
+        version=1,
+        truths="cropped pixels",
+        strict_top=False,
+        strict_known=False,
+        mean="images",
     )
 )
 
@@ -200,14 +243,12 @@ def _threshold(p: Protocol) -> str:
     e = p.extraction
     sign = ">" if e.strict else ">="
     value = f"{e.fixed:g}" if p.headline == "fixed" else "best"
-    if e.quantized:
-        return f"{sign} int({value} max)"
-    return f"{sign} {value} max" if e.share_of_max else f"{sign} {value}"
+    return f"{sign} {value}" if e.grey is None else f"{sign} int({value} max)"
 
 
 def _searched(p: Protocol) -> str:
     grid = p.extraction.thresholds
-    return f"{grid[0]:g}-{grid[-1]:g} by {p.extraction.step:g}"
+    return f"{grid[0]:g}-{grid[-1]:g} by {grid[1] - grid[0]:g}"
 
 
 def _empty(p: Protocol) -> str:
@@ -219,17 +260,23 @@ def _sign(strict: bool) -> str:
     return "> 0.5" if strict else ">= 0.5"
 
 
+_FAR_ENDS: dict[FarEnd, str] = {"clipped": "x+w, <= W-1", "beyond": "x+w", "last": "x+w-1"}
+
 _ROWS: tuple[tuple[str, Callable[[Protocol], str]], ...] = (
     ("version", lambda p: str(p.version)),
     ("test image", lambda p: "resize 224" if p.view == "resize" else "256, crop 224"),
     ("map", _order),
     ("map size", lambda p: "224x224" if p.extraction.recipe.frame == "input" else "original"),
+    ("cut", lambda p: {None: "map", "bytes": "8-bit map", "colours": "8-bit colours"}[p.extraction.grey]),
     ("threshold", _threshold),
     ("searched", _searched),
     ("box", lambda p: p.extraction.box),
     ("no foreground", _empty),
-    ("truth boxes", lambda p: "whole pixels" if p.integer_truth else "floats"),
+    ("far end", lambda p: _FAR_ENDS[p.extraction.far_end]),
+    ("truth boxes", lambda p: p.truths),
     ("IoU side", lambda p: "x1-x0+1" if p.iou == "pixel" else "x1-x0"),
     ("top-k hit", lambda p: _sign(p.strict_top)),
     ("GT-known hit", lambda p: _sign(p.strict_known)),
+    ("classes by", lambda p: p.classes_by),
+    ("mean over", lambda p: p.mean),
 )

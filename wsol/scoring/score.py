@@ -20,6 +20,7 @@ from wsol.scoring.bootstrap import intervals
 from wsol.scoring.error_kinds import OUTCOMES
 from wsol.scoring.judge import IOU_LEVELS
 from wsol.scoring.judged import Judged
+from wsol.scoring.means import groups_of
 from wsol.scoring.metrics import KINDS, Kind, metrics
 from wsol.scoring.protocols import Protocol
 from wsol.scoring.scores import ClassScores, Scores, ScoresAt
@@ -37,8 +38,8 @@ class HeldOut:
     num_boxes: int
 
 
-def choose_threshold(hits: NDArray[np.int64], protocol: Protocol) -> float:
-    """The threshold with the most hits (T,); the middle one where several share the most."""
+def choose_threshold(hits: NDArray[np.floating], protocol: Protocol) -> float:
+    """The threshold with the largest share of hits (T,); the middle one where several share the largest."""
     best = np.flatnonzero(hits == hits.max())
     return float(protocol.extraction.thresholds[best[len(best) // 2]])
 
@@ -61,18 +62,25 @@ def score_maps(
     workers: int = 1,
     seed: int = 0,
 ) -> dict[str, Scores]:
-    """Every figure of every protocol, by the protocol's name. All protocols must want the source's view."""
+    """Every figure of every protocol, by the protocol's name.
+
+    All protocols must want the source's view, and classes that were ranked as the source's were.
+    """
     if len(source) == 0:
         raise DataError("no images to score")
     unfit = [p.name for p in protocols if p.view != source.view.kind]
     if unfit:
         raise ValueError(f"{', '.join(unfit)}: not for maps of the view {source.view.kind!r}")
+    unfit = [p.name for p in protocols if source.classes_by not in (None, p.classes_by)]
+    if unfit:
+        raise ValueError(f"{', '.join(unfit)}: not for classes by {source.classes_by!r}")
     held_out = held_out or {}
+    centre = _centre_figures(CentreMaps(source), protocols, workers)
+    protocols = [p.for_own_cut(source.cut) for p in protocols]
     hits = count_hits(source, protocols, workers)
     picked = {p.name: Picked.of(p, hits[p.name], held_out.get(p.name)) for p in protocols}
     wanted = {name: np.unique(pick.all()) for name, pick in picked.items()}
     found = find_boxes(source, wanted, protocols, workers)
-    centre = _centre_figures(CentreMaps(source), protocols, workers)
     return {
         p.name: _scores(
             Judged(source, p, found[p.name]),
@@ -102,7 +110,8 @@ class Picked:
         kinds: dict[Kind, float] = {"fixed": protocol.extraction.fixed}
         if held_out is not None:
             kinds["held_out"] = held_out.threshold
-        kinds["oracle"] = choose_threshold(hits.known, protocol)
+        if len(protocol.extraction.thresholds) > 1:  # else there is nothing to choose from
+            kinds["oracle"] = choose_threshold(hits.known, protocol)
         every_contour = protocol.extraction.box == "all contours"
         levels = tuple(choose_threshold(row, protocol) for row in hits.contours) if every_contour else ()
         return cls(kinds, choose_threshold(hits.single, protocol), levels)
@@ -125,8 +134,8 @@ def _scores(
     p, source = judged.protocol, judged.source
     columns = _columns(judged, picked)
     table = np.stack(list(columns.values()), axis=1)
-    ends = 100 * intervals(table, seed)
-    means = dict(zip(columns, (100 * table.sum(axis=0) / len(table)).tolist(), strict=True))
+    ends = 100 * intervals(table, seed, groups=groups_of(np.asarray(source.labels), p.mean))
+    means = dict(zip(columns, judged.percent(table).tolist(), strict=True))
     spans = {c: (float(low), float(high)) for c, low, high in zip(columns, *ends, strict=True)}
 
     at = {}
@@ -147,6 +156,8 @@ def _scores(
         version=p.version,
         num_images=len(source),
         view=p.view,
+        classes_by=p.classes_by,
+        mean=p.mean,
         normalize=p.extraction.recipe.normalize,
         threshold_kind=p.headline,
         threshold=picked.kinds[p.headline],
@@ -159,6 +170,7 @@ def _scores(
         no_foreground=int(judged.found.empty[:, judged.found.column(picked.kinds[p.headline])].sum()),
         centre_box=centre,
         num_segmentations=_count_segmentations(source) if hits.pixels is not None else 0,
+        cut=source.cut,
     )
 
 
@@ -184,7 +196,7 @@ def _columns(judged: Judged, picked: Picked) -> dict[Column, NDArray[Any]]:
 
 def _max_box_acc_v2(hits: Hits) -> tuple[dict[str, float], float]:
     """The best accuracy of each IoU level, and their mean."""
-    best = (100 * hits.contours.max(axis=1) / hits.num).tolist()
+    best = hits.contours.max(axis=1).tolist()
     return {f"{level:g}": v for level, v in zip(IOU_LEVELS, best, strict=True)}, sum(best) / len(best)
 
 
@@ -209,9 +221,9 @@ def _centre_figures(
         own, e = hits[p.name], p.extraction
         fixed = int(np.argmin(np.abs(e.thresholds - e.fixed)))  # every fixed threshold is on its grid
         figures[p.name] = {
-            "gt_known_loc_fixed": float(100 * own.known[fixed] / own.num),
-            "gt_known_loc_oracle": float(100 * own.known.max() / own.num),
-            "max_box_acc": float(100 * own.single.max() / own.num),
+            "gt_known_loc_fixed": float(own.known[fixed]),
+            "gt_known_loc_oracle": float(own.known.max()),
+            "max_box_acc": float(own.single.max()),
             "max_box_acc_v2": _max_box_acc_v2(own)[1],
         }
     return figures

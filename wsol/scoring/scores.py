@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from wsol.errors import DataError
+from wsol.localization.predictions import ClassesBy
+from wsol.scoring.means import Mean
 from wsol.scoring.metrics import KINDS, Kind
 from wsol.scoring.tables import error_rows, summary_rows, threshold_rows
 from wsol.text_table import html_table, text_table
@@ -79,7 +81,9 @@ class Scores:
     by_iou: MaxBoxAccV2 at each of its IoU levels. at: the figures at every kind of threshold.
     errors: how many images fall to each error kind. no_foreground: images without any foreground.
     centre_box: figures of a box in the middle of every image, without looking at it.
-    num_segmentations: images that PxAP looked at.
+    num_segmentations: images that PxAP looked at. cut: where the head cuts its raw maps itself; this stands
+    for the thresholds of every kind, and figures are `at` the kind `fixed` alone. None where thresholds cut.
+    classes_by, mean: what ranked the classes, and whether figures are means over images or over classes.
     """
 
     protocol: str
@@ -98,6 +102,9 @@ class Scores:
     no_foreground: int
     centre_box: Figures
     num_segmentations: int = 0
+    cut: float | None = None
+    classes_by: ClassesBy = "view"
+    mean: Mean = "images"
 
     def __getitem__(self, figure: str) -> float:
         return self.figures[figure]
@@ -106,8 +113,11 @@ class Scores:
         return figure in self.figures
 
     def at_kind(self, kind: Kind | None) -> Figures:
-        """The figures at a kind of threshold, with those that need none; None for the protocol's own."""
-        if kind is None:
+        """The figures at a kind of threshold, with those that need none; None for the protocol's own.
+
+        A head's own cut stands for every kind.
+        """
+        if kind is None or self.cut is not None:
             return self.figures
         if kind not in self.at:
             raise DataError(f"no figures at the threshold {kind!r}, only at {', '.join(self.at)}")
@@ -124,6 +134,8 @@ class Scores:
             "version": self.version,
             "num_images": self.num_images,
             "view": self.view,
+            "classes_by": self.classes_by,
+            "mean": self.mean,
             "normalize": self.normalize,
             "threshold_kind": self.threshold_kind,
             "threshold": self.threshold,
@@ -136,6 +148,7 @@ class Scores:
             "no_foreground": self.no_foreground,
             "num_segmentations": self.num_segmentations,
             "centre_box": dict(self.centre_box),
+            "cut": self.cut,
         }
 
     @classmethod
@@ -146,6 +159,8 @@ class Scores:
             version=rest.pop("version", 1),
             num_images=rest.pop("num_images"),
             view=rest.pop("view"),
+            classes_by=rest.pop("classes_by", "view"),
+            mean=rest.pop("mean", "images"),
             normalize=rest.pop("normalize"),
             threshold_kind=rest.pop("threshold_kind"),
             threshold=rest.pop("threshold"),
@@ -156,6 +171,7 @@ class Scores:
             per_class=tuple(map(ClassScores.from_json, rest.pop("per_class"))),
             no_foreground=rest.pop("no_foreground"),
             num_segmentations=rest.pop("num_segmentations", 0),
+            cut=rest.pop("cut", None),
             centre_box={k: v for k, v in rest.pop("centre_box").items() if isinstance(v, (int, float))},
             figures=rest,
         )
@@ -173,8 +189,10 @@ class Evaluation(Mapping[str, Scores]):
     """The `Scores` of every protocol by its name, and what they were measured on: all of `scores.json`.
 
     origin: the run, or the folder of maps. checkpoint: in words; checkpoint_digest: its SHA-256, '' where
-    there is none. data, data_digest: the data set. held_out_from: whether the images that chose thresholds
-    took part in training. faults: names of images by what is wrong with them; each of them was counted.
+    there is none. data, data_digest: the data set. test_digest: what identifies the images that were scored
+    and their truth, whichever other images were held out; '' in old files. held_out_from: whether the images
+    that chose thresholds took part in training. faults: names of images by what is wrong with them; each of
+    them was counted.
     """
 
     scores: Mapping[str, Scores]
@@ -184,6 +202,7 @@ class Evaluation(Mapping[str, Scores]):
     checkpoint_digest: str = ""
     data: str = ""
     data_digest: str = ""
+    test_digest: str = ""
     split: str = "test"
     images_without_boxes: int = 0
     held_out_from: str = ""
@@ -198,6 +217,22 @@ class Evaluation(Mapping[str, Scores]):
     def __len__(self) -> int:
         return len(self.scores)
 
+    def with_earlier(self, earlier: Evaluation) -> Evaluation:
+        """These scores, with those of an earlier evaluation under other protocols.
+
+        Only where both are of one checkpoint and the same images; else these scores alone.
+        """
+        about = ("checkpoint", "checkpoint_digest", "data_digest", "split", "num_images", "held_out_from")
+        same = all(getattr(self, name) == getattr(earlier, name) for name in about)
+        others = {name: scores for name, scores in earlier.scores.items() if name not in self.scores}
+        if not same or not self.checkpoint_digest or not others:
+            return self
+        faults = {
+            kind: tuple(dict.fromkeys((*earlier.faults.get(kind, ()), *self.faults.get(kind, ()))))
+            for kind in FAULTS
+        }
+        return replace(self, scores={**earlier.scores, **self.scores}, faults=faults)
+
     def to_json(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
@@ -206,6 +241,7 @@ class Evaluation(Mapping[str, Scores]):
             "checkpoint_digest": self.checkpoint_digest,
             "data": self.data,
             "data_digest": self.data_digest,
+            "test_digest": self.test_digest,
             "split": self.split,
             "num_images": self.num_images,
             "images_without_boxes": self.images_without_boxes,
@@ -228,6 +264,7 @@ class Evaluation(Mapping[str, Scores]):
                 checkpoint_digest=record.get("checkpoint_digest", ""),
                 data=record.get("data", ""),
                 data_digest=record.get("data_digest", ""),
+                test_digest=record.get("test_digest", ""),
                 split=record.get("split", "test"),
                 images_without_boxes=record.get("images_without_boxes", 0),
                 held_out_from=record.get("held_out_from", ""),

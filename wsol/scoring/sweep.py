@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,20 +19,30 @@ from numpy.typing import NDArray
 
 from wsol.data.transforms import View
 from wsol.localization.maps import FloatMap
+from wsol.localization.predictions import ClassesBy
 from wsol.scoring import protocols as named
 from wsol.scoring.blocks import over_rows
 from wsol.scoring.image import ImageScorer
 from wsol.scoring.judge import TOP5, Judge
+from wsol.scoring.means import groups_of, percent_of_groups
 from wsol.scoring.pxap import PixelCounts
 
 
 class MapSource(Protocol):
     """Raw maps with what is known of their images: `Predictions`, or maps that another program made.
 
-    `same_map` says that all rows have one raw map, so that its boxes need to be found only once.
+    `same_map` says that all rows have one raw map, so that its boxes need to be found only once. `cut` is
+    where the head that made the maps cuts them itself, None where thresholds do. `ranks` are None where no
+    classes were predicted. `classes_by` says what ranked them, None where that is not known.
     """
 
     same_map: bool
+
+    @property
+    def cut(self) -> float | None: ...
+
+    @property
+    def classes_by(self) -> ClassesBy | None: ...
 
     @property
     def labels(self) -> NDArray[np.integer]: ...
@@ -52,43 +62,49 @@ class MapSource(Protocol):
 
 @dataclass(frozen=True)
 class Hits:
-    """How many of `num` images are hit at each of the T thresholds of a protocol.
+    """How many images are hit at each of the T thresholds of a protocol, by group of images.
 
-    counts: (7, T), its rows by name below. pixels: scores on and off the object, where there are
-    segmentations.
+    There is one group for all images, or one for each class where a protocol's mean is over classes.
+    sizes: (G,) the images of each group. counts: (G, 7, T), the seven by name below. pixels: scores on and
+    off the object, where there are segmentations.
     """
 
-    num: int
+    sizes: NDArray[np.int64]
     counts: NDArray[np.int64]
     pixels: PixelCounts | None = None
 
-    @property
-    def known(self) -> NDArray[np.int64]:
-        """GT-known localization by the protocol's own box and rule."""
-        return self.counts[0]
+    @cached_property
+    def percent(self) -> NDArray[np.float64]:
+        """(7, T) the mean over all images, or over the classes."""
+        return percent_of_groups(self.counts, self.sizes)
 
     @property
-    def top1(self) -> NDArray[np.int64]:
-        return self.counts[1]
+    def known(self) -> NDArray[np.float64]:
+        """GT-known localization by the protocol's own box and rule, in percent, as all of these."""
+        return self.percent[0]
 
     @property
-    def top5(self) -> NDArray[np.int64]:
-        return self.counts[2]
+    def top1(self) -> NDArray[np.float64]:
+        return self.percent[1]
 
     @property
-    def single(self) -> NDArray[np.int64]:
+    def top5(self) -> NDArray[np.float64]:
+        return self.percent[2]
+
+    @property
+    def single(self) -> NDArray[np.float64]:
         """The single box at IoU 0.5, for MaxBoxAcc."""
-        return self.counts[3]
+        return self.percent[3]
 
     @property
-    def contours(self) -> NDArray[np.int64]:
+    def contours(self) -> NDArray[np.float64]:
         """(3, T) the best contour at IoU 0.3, 0.5 and 0.7, for MaxBoxAccV2."""
-        return self.counts[4:]
+        return self.percent[4:]
 
     def __add__(self, other: Hits) -> Hits:
         pixels = [p for p in (self.pixels, other.pixels) if p is not None]
         total = sum(pixels[1:], start=pixels[0]) if pixels else None
-        return Hits(self.num + other.num, self.counts + other.counts, total)
+        return Hits(self.sizes + other.sizes, self.counts + other.counts, total)
 
 
 @dataclass(frozen=True)
@@ -138,20 +154,20 @@ def _scorers(source: MapSource, rows: range) -> Iterator[tuple[int, ImageScorer]
     kept: dict[Hashable, Any] | None = {} if source.same_map else None
     for i, row in enumerate(rows):
         if not source.unreadable(row):
-            yield (
-                i,
-                ImageScorer(source.raw_map(row), source.truths(row), source.size(row), source.view, kept),
-            )
+            raw, truths = source.raw_map(row), source.truths(row)
+            yield i, ImageScorer(raw, truths, source.size(row), source.view, kept, source.cut)
 
 
 def _count_block(source: MapSource, protocols: tuple[named.Protocol, ...], rows: range) -> dict[str, Hits]:
-    ranks = source.ranks
+    ranks, labels = source.ranks, np.asarray(source.labels)
     # Those that need areas come first: the others can use their results.
-    ordered = sorted(protocols, key=lambda p: p.extraction.single_box == "largest component")
-    totals = {
-        p.name: Hits(len(rows), np.zeros((7, len(p.extraction.thresholds)), dtype=np.int64))
+    ordered = sorted(protocols, key=lambda p: p.extraction.single_box != "largest contour")
+    groups = {p.name: groups_of(labels, p.mean) for p in protocols}
+    counts = {
+        p.name: np.zeros((groups[p.name].max() + 1, 7, len(p.extraction.thresholds)), dtype=np.int64)
         for p in protocols
     }
+    pixels: dict[str, PixelCounts] = {}
     for i, scorer in _scorers(source, rows):
         row = rows[i]
         segmentation_path = source.segmentation_path(row)
@@ -165,9 +181,16 @@ def _count_block(source: MapSource, protocols: tuple[named.Protocol, ...], rows:
                 judge.single(found),
                 *judge.contours(found),
             )
-            pixels = None if segmentation_path is None else scorer.pixels(p, segmentation_path)
-            totals[p.name] += Hits(0, np.stack(rows_of_hits), pixels)
-    return totals
+            counts[p.name][groups[p.name][row]] += np.stack(rows_of_hits)
+            if segmentation_path is not None:
+                own = scorer.pixels(p, segmentation_path)
+                pixels[p.name] = pixels[p.name] + own if p.name in pixels else own
+    return {
+        name: Hits(
+            np.bincount(groups[name][rows.start : rows.stop], minlength=len(own)), own, pixels.get(name)
+        )
+        for name, own in counts.items()
+    }
 
 
 def _find_block(

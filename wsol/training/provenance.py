@@ -121,7 +121,7 @@ def _versions(ranks: Ranks) -> dict[str, Any]:
 
 def check_same_run(folder: RunFolder, config: Config, data: DataRecord, weights: dict[str, Any]) -> None:
     """Refuse to continue a run with other data, or with a config that would have led to other weights."""
-    former = load_config(folder.config)
+    former = load_config(folder.config, of_run=True)
     differences = list(_differences(config_to_dict(former), config_to_dict(config)))
     was, now = folder.read_json(folder.weights).get("sha256"), weights["sha256"]
     # A weights file may have moved: its content is what counts.

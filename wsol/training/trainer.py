@@ -12,6 +12,7 @@ from wsol.freed_memory import freed_memory_kept
 from wsol.runs.folder import RunFolder
 from wsol.runs.history import to_csv
 from wsol.runs.ranks import Ranks
+from wsol.training.fitting import fit
 from wsol.training.log import EpochSums
 from wsol.training.schedules import make_schedule
 from wsol.training.setup import Session, prepare
@@ -27,6 +28,8 @@ def train(
 
     Raises WsolError; TrainingDiverged where the loss is no longer a number.
     """
+    if config.model.head.fitted:
+        return fit(config, run_dir, resume, ranks, stop, progress)
     folder = RunFolder(run_dir)
     try:
         session = prepare(config, folder, resume, ranks, progress)
@@ -81,6 +84,7 @@ def go_through_epochs(session: Session, stop: StopSignal) -> int:
                     session.save()
 
         row = {"epoch": epoch + 1, "lr": t.lr * schedule(epoch * steps + steps - 1), **progress.sums.means()}
+        row |= train_step.localizer.scalars()
         row["images_per_second"] = progress.sums.sums["images"] / progress.sums.seconds
         if (epoch + 1) % t.validate_every == 0 or epoch + 1 == t.epochs:
             row |= session.validator.figures(train_step.localizer)

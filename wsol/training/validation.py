@@ -27,7 +27,8 @@ class Validator:
     """Classification and localization accuracy over the `val` images, split over the ranks without padding.
 
     Localization is scored as the config's protocol says, at its fixed threshold, over the images that have a
-    box. Only whole numbers are added up, so any number of ranks finds the same figures.
+    box. Classes are those of one test image and figures are means over images, whatever the protocol does in
+    an evaluation. Only whole numbers are added up, so any number of ranks finds the same figures.
     """
 
     def __init__(self, samples: Sequence[Sample], config: Config, ranks: Ranks) -> None:

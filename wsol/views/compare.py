@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from wsol.errors import ConfigError, DataError
-from wsol.method_names import method_name
+from wsol.method_names import method_name, network_name
 from wsol.registry import suggest
 from wsol.run import Run
 from wsol.scoring.metrics import KINDS, Kind, headline_metrics
 from wsol.scoring.protocols import Protocol, find_protocols
 from wsol.scoring.published import PublishedResult, published_results
 from wsol.scoring.significance import ALPHA, Spread, p_value
-from wsol.views.comparison import ComparedRow, Comparison
+from wsol.views.comparison import CHOSEN_MARKS, ComparedRow, Comparison
 from wsol.views.seeds import group_over_seeds
 
 
@@ -22,12 +22,14 @@ def compare_runs(
     protocol: str | None = None,
     threshold: Kind | None = None,
     published: bool = False,
+    backbones: Sequence[str] = (),
 ) -> Comparison:
     """Evaluated runs side by side: one row for each config over its seeds, the first one the reference.
 
     protocol: a name; None for that of the first run. threshold: the kind of threshold of the runs' figures;
     None for the kind that the protocol itself reports. published: add the published results of the same
-    backbones.
+    backbones, or of `backbones` where some are named. These name no backbone for some methods, which are then
+    left out.
     """
     if not runs and not published:
         raise ConfigError("nothing to compare: name run folders, or ask for --published")
@@ -38,7 +40,11 @@ def compare_runs(
     left_out = 0
     if published:
         results = published_results()
-        shown = published_rows(results, {row.backbone for row in rows})
+        _refuse_unknown(backbones, {r.backbone for r in results})
+        own = {row.backbone for row in rows}
+        shown = published_rows(results, set(backbones) or own)
+        if backbones:
+            shown = [row for row in shown if row.backbone in backbones]
         rows, left_out = rows + shown, len(results) - len(shown)
     marked = mark_rows(rows, reference)
     return Comparison(tuple(marked), caption(marked, reference, left_out))
@@ -46,11 +52,7 @@ def compare_runs(
 
 def group_runs(runs: Sequence[Run], protocol: Protocol, threshold: Kind | None = None) -> list[ComparedRow]:
     """One row for each config, over its seeds."""
-    digests = {run.scores.data_digest for run in runs}
-    if len(digests) > 1:
-        raise DataError(
-            f"these runs were evaluated on {len(digests)} different data sets and cannot be compared"
-        )
+    refuse_different_images(runs)
     how = protocol.name if threshold is None else f"{protocol.name} at the {KINDS[threshold]} threshold"
     rows = []
     for members in group_over_seeds(runs):
@@ -63,8 +65,24 @@ def group_runs(runs: Sequence[Run], protocol: Protocol, threshold: Kind | None =
         }
         source = f"ours, {len(members)} run{'s' if len(members) > 1 else ''}"
         data = _data_words(evaluation.data, evaluation.num_images)
-        rows.append(ComparedRow(method_name(config), config.model.backbone.name, source, data, how, figures))
+        rows.append(ComparedRow(method_name(config), network_name(config), source, data, how, figures))
     return rows
+
+
+def refuse_different_images(runs: Sequence[Run]) -> None:
+    """Raise DataError where the runs were not scored on the same images with the same truth.
+
+    How the training images were split does not matter. Where an old run cannot tell its test images, the
+    whole data set must be the same.
+    """
+    if len({run.scores.data_digest for run in runs}) == 1:
+        return
+    digests = {run.test_digest for run in runs}
+    if len(digests) > 1 or "" in digests:
+        raise DataError(
+            f"these runs were evaluated on {max(len(digests), 2)} different sets of test images and cannot "
+            "be compared"
+        )
 
 
 def run_figures(run: Run, protocol: Protocol, threshold: Kind | None = None) -> dict[str, float]:
@@ -83,26 +101,40 @@ def run_figures(run: Run, protocol: Protocol, threshold: Kind | None = None) -> 
             f"{run.path}: its scores are of version {scores.version} of protocol {protocol.name}, which is "
             f"now {protocol.version}, and versions are not compared; {again}"
         )
-    if threshold is not None and threshold not in scores.at:
+    if threshold is not None and threshold not in scores.at and scores.cut is None:
         raise DataError(f"{run.path}: no figures at the threshold {threshold!r}, only {', '.join(scores.at)}")
     return dict(scores.at_kind(threshold))
 
 
-def published_rows(results: Iterable[PublishedResult], backbones: set[str]) -> list[ComparedRow]:
-    """The published rows of these backbones, or all where none is named. Rows without a backbone stay."""
-    return [
+def published_rows(results: Sequence[PublishedResult], backbones: set[str]) -> list[ComparedRow]:
+    """The published rows of these backbones, or all where none is named, one backbone after the other.
+
+    Rows without a backbone stay, at the end.
+    """
+    order = list(dict.fromkeys(r.backbone for r in results if r.backbone))
+    rows = [
         ComparedRow(
             method=r.method,
             backbone=r.backbone or "-",
-            source=f"{r.source} ({r.year})",
+            source=r.source if r.year is None else f"{r.source} ({r.year})",
             data=PUBLISHED_DATA,
             protocol="the authors'",
             figures=r.figures,
             published=True,
+            chosen=r.chosen,
+            note=r.note,
         )
         for r in results
         if not backbones or not r.backbone or r.backbone in backbones
     ]
+    return sorted(rows, key=lambda row: order.index(row.backbone) if row.backbone in order else len(order))
+
+
+def _refuse_unknown(backbones: Sequence[str], published: set[str]) -> None:
+    for name in backbones:
+        if name not in published:
+            known = ", ".join(sorted(b for b in published if b))
+            raise ConfigError(f"nothing published for the backbone {name!r}, only for {known}")
 
 
 def mark_rows(rows: Sequence[ComparedRow], reference: ComparedRow | None) -> list[ComparedRow]:
@@ -138,6 +170,10 @@ def caption(rows: Sequence[ComparedRow], reference: ComparedRow | None, left_out
         words.append("published figures: by their authors' own protocols")
         if reference.data != PUBLISHED_DATA:
             words.append(f"and on {PUBLISHED_DATA}, not on {reference.data}, so they do not compete")
+    for what, mark in CHOSEN_MARKS.items():
+        if any(what in row.chosen for row in rows):
+            words.append(f"{mark}: the {what} was chosen on the test images")
+    words += [f"{row.method} ({row.backbone}), {row.source}: {row.note}" for row in rows if row.note]
     if left_out:
         words.append(f"{left_out} published rows of other backbones are left out")
     return "; ".join(words)

@@ -8,6 +8,8 @@ from pathlib import Path
 from wsol.scoring.significance import ALPHA, Spread
 from wsol.views import comparison_formats
 
+CHOSEN_MARKS = {"threshold": "†", "checkpoint": "‡"}
+
 
 @dataclass(frozen=True)
 class ComparedRow:
@@ -15,7 +17,8 @@ class ComparedRow:
 
     data: what the figures were measured on; only rows of one backbone and the same data compete.
     protocol: how they were measured. p: by figure, against the reference; None where no test is possible.
-    best: the figures in which this row is the best of its backbone.
+    best: the figures in which this row is the best of its backbone. chosen: what was chosen on the test
+    images, of `threshold` and `checkpoint`. note: what else a reader must know of the row.
     """
 
     method: str
@@ -27,6 +30,13 @@ class ComparedRow:
     published: bool = False
     p: dict[str, float | None] = field(default_factory=dict)
     best: frozenset[str] = frozenset()
+    chosen: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def marked_source(self) -> str:
+        """The source, with a mark for each thing that was chosen on the test images."""
+        return self.source + "".join(CHOSEN_MARKS[what] for what in self.chosen)
 
     def significant(self, figure: str) -> bool:
         value = self.p.get(figure)

@@ -51,7 +51,9 @@ def to_markdown(rows: Sequence[ComparedRow], caption: str) -> str:
     shown = shown_metrics(rows)
     head = ["backbone", "method", "from", *(m.short for m in shown)]
     lines = [head, ["---"] * 3 + ["---:"] * len(shown)]
-    lines += [[r.backbone, r.method, r.source, *_cells(r, shown, " ± ", "**{}**", "\\*")] for r in rows]
+    lines += [
+        [r.backbone, r.method, r.marked_source, *_cells(r, shown, " ± ", "**{}**", "\\*")] for r in rows
+    ]
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     return f"{table}\n\n{caption.replace('*', chr(92) + '*')}\n"
 
@@ -61,7 +63,7 @@ def to_html(rows: Sequence[ComparedRow], caption: str) -> str:
     shown = shown_metrics(rows)
     head = ["backbone", "method", "from", *(m.short for m in shown)]
     body = [
-        [*map(escape, (r.backbone, r.method, r.source)), *_cells(r, shown, " ± ", "<b>{}</b>", "*")]
+        [*map(escape, (r.backbone, r.method, r.marked_source)), *_cells(r, shown, " ± ", "<b>{}</b>", "*")]
         for r in rows
     ]
 
@@ -77,7 +79,7 @@ def to_html(rows: Sequence[ComparedRow], caption: str) -> str:
 def to_latex(rows: Sequence[ComparedRow], caption: str) -> str:
     shown = shown_metrics(rows)
     escaped = [
-        [t.replace("_", r"\_") for t in (r.backbone, r.method, r.source)]
+        [_latex(t) for t in (r.backbone, r.method, r.marked_source)]
         + [f"${c}$" if c != "-" else c for c in _cells(r, shown, r"\pm ", r"\boldsymbol{{{}}}", "^*")]
         for r in rows
     ]
@@ -90,12 +92,17 @@ def to_latex(rows: Sequence[ComparedRow], caption: str) -> str:
     )
 
 
+def _latex(text: str) -> str:
+    marks = {"_": r"\_", "†": r"$^\dagger$", "‡": r"$^\ddagger$"}
+    return "".join(marks.get(character, character) for character in text)
+
+
 def to_csv(rows: Sequence[ComparedRow]) -> str:
     keys = [metric.key for metric in shown_metrics(rows)]
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     parts = ("", "_std", "_n", "_p")
-    about = ["backbone", "method", "from", "data", "protocol"]
+    about = ["backbone", "method", "from", "data", "protocol", "chosen_on_test", "note"]
     writer.writerow(about + [key + part for key in keys for part in parts])
     for row in rows:
         cells: list[str] = []
@@ -106,7 +113,8 @@ def to_csv(rows: Sequence[ComparedRow]) -> str:
                 continue
             std = "" if math.isnan(sample.std) else f"{sample.std:.4f}"
             cells += [f"{sample.mean:.4f}", std, str(sample.n), "" if p is None else f"{p:.4g}"]
-        writer.writerow([row.backbone, row.method, row.source, row.data, row.protocol, *cells])
+        words = [row.backbone, row.method, row.source, row.data, row.protocol, " ".join(row.chosen), row.note]
+        writer.writerow([*words, *cells])
     return file.getvalue()
 
 
@@ -119,7 +127,7 @@ def draw(rows: Sequence[ComparedRow], caption: str, path: Path) -> None:
     height = 1.2 + 0.32 * len(rows)
     figure = Figure(figsize=(2.6 + 2.2 * len(shown), height), layout="constrained")
     panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
-    labels = [f"{r.backbone}  {r.method}, {r.source}" for r in rows]
+    labels = [f"{r.backbone}  {r.method}, {r.marked_source}" for r in rows]
     for panel, metric in zip(panels, shown, strict=True):
         for y, row in enumerate(rows):
             sample = row.figures.get(metric.key)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from PIL import Image, ImageDraw, ImageFont
 
 from wsol.class_names import display_name
 from wsol.data.image import read_image
+from wsol.data.take_evenly import take_evenly
 from wsol.errors import DataError
 from wsol.records import DataIndex, Sample
 from wsol.runs.files import replacing
-
-T = TypeVar("T")
 
 TILE = 200  # side of the square that an image is fitted into
 GAP = 14
@@ -27,10 +25,20 @@ SCALE = 2  # drawn larger and shrunk, so that corners and thin lines come out sm
 PAPER, INK, PALE, TILE_COLOUR, BOX_COLOUR = "#ffffff", "#1d2430", "#6b7480", "#eef0f3", "#e5252a"
 
 
-def draw_contact_sheet(index: DataIndex, out: Path, columns: int = 6, rows: int = 4) -> Path:
+def draw_contact_sheet(
+    index: DataIndex,
+    out: Path,
+    columns: int = 6,
+    rows: int = 4,
+    caption: Callable[[Sample], str] | None = None,
+    counts: str | None = None,
+) -> Path:
     """Write a PNG with `columns` x `rows` images, fewer where the data set has fewer, and return its path.
 
     The choice is the same each time: classes spread evenly over the data set, and in turn over each class.
+
+    caption: what stands below an image, by default the name of its class. counts: what stands at the top, by
+    default how many images and classes there are.
     """
     samples = choose_samples(index, columns * rows)
     if not samples:
@@ -39,12 +47,14 @@ def draw_contact_sheet(index: DataIndex, out: Path, columns: int = 6, rows: int 
     rows = -(-len(samples) // columns)
     width = GAP + columns * (TILE + GAP)
     sheet = Image.new("RGB", (width, HEADER + rows * (TILE + CAPTION + GAP) + GAP), PAPER)
-    _write_header(sheet, index)
+    counts = counts or f"{len(index.samples):,} images   {len(index.classes):,} classes"
+    _write_header(sheet, index.root.resolve().name, counts)
     for i, sample in enumerate(samples):
         x = GAP + (i % columns) * (TILE + GAP)
         y = HEADER + (i // columns) * (TILE + CAPTION + GAP)
         sheet.paste(_draw_tile(sample), (x, y))
-        _write_caption(sheet, (x, y + TILE), display_name(index.classes[sample.label]))
+        text = caption(sample) if caption else display_name(index.classes[sample.label])
+        _write_caption(sheet, (x, y + TILE), text)
     with replacing(out, parents=True) as draft:
         sheet.save(draft, format="PNG")
     return out
@@ -60,16 +70,11 @@ def choose_samples(index: DataIndex, count: int) -> list[Sample]:
     left = min(count, len(index.samples))
     while left > 0:
         open_classes = [i for i, label in enumerate(labels) if shares[i] < len(by_class[label])]
-        turn = open_classes if left >= len(open_classes) else _spread(open_classes, left)
+        turn = open_classes if left >= len(open_classes) else take_evenly(open_classes, left)
         for i in turn:
             shares[i] += 1
         left -= len(turn)
-    return [s for i, label in enumerate(labels) if shares[i] for s in _spread(by_class[label], shares[i])]
-
-
-def _spread(items: Sequence[T], count: int) -> list[T]:
-    """`count` of the items at even distances."""
-    return [items[(2 * i + 1) * len(items) // (2 * count)] for i in range(count)]
+    return [s for i, label in enumerate(labels) if shares[i] for s in take_evenly(by_class[label], shares[i])]
 
 
 def _draw_tile(sample: Sample) -> Image.Image:
@@ -101,10 +106,9 @@ def _draw_tile(sample: Sample) -> Image.Image:
     return framed.resize((TILE, TILE), Image.Resampling.LANCZOS)
 
 
-def _write_header(sheet: Image.Image, index: DataIndex) -> None:
+def _write_header(sheet: Image.Image, title: str, counts: str) -> None:
     draw = ImageDraw.Draw(sheet)
-    draw.text((GAP, 14), index.root.resolve().name, INK, _font(22))
-    counts = f"{len(index.samples):,} images   {len(index.classes):,} classes"
+    draw.text((GAP, 14), title, INK, _font(22))
     draw.text((sheet.width - GAP, 18), counts, PALE, _font(15), anchor="ra")
 
 

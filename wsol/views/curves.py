@@ -27,7 +27,10 @@ def panels() -> dict[str, tuple[dict[str, str], float]]:
 
 
 def draw_curves(history: Sequence[Mapping[str, float]], path: Path, title: str = "") -> None:
-    """A panel for each kind of figure that the rows hold. history: one mapping for each epoch."""
+    """A panel for each kind of figure that the rows hold. history: one mapping for each epoch.
+
+    Nothing is drawn where the rows hold none of them, as those of a head that is fitted in one pass.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -37,6 +40,8 @@ def draw_curves(history: Sequence[Mapping[str, float]], path: Path, title: str =
         for name, (columns, scale) in panels().items()
         if any(column in row for row in history for column in columns)
     }
+    if not shown:
+        return
     figure = Figure(figsize=(4.2 * len(shown), 3.4), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle(title)

@@ -62,7 +62,7 @@ class GallerySide:
 
     true, top: the maps of the true and of the predicted class. predicted: (N,) labels, -1 where the image
     could not be read. kinds: (N, T) indices into the names of the outcomes. live: figures in percent at each
-    threshold, over *all* test images, by label.
+    threshold, over *all* test images, by label. knows_classes: False where no class was predicted.
     """
 
     name: str
@@ -71,6 +71,7 @@ class GallerySide:
     predicted: NDArray[np.integer]
     kinds: NDArray[np.uint8]
     live: Sequence[tuple[str, Sequence[float]]]
+    knows_classes: bool = True
 
     def pack(self, sizes: NDArray[np.integer]) -> dict[str, Any]:
         return {
@@ -83,6 +84,7 @@ class GallerySide:
                 "top": np.round(self.top.score, 4).tolist(),
             },
             "predicted": self.predicted.tolist(),
+            "knows_classes": self.knows_classes,
             "kind": base64_of(self.kinds),
             "live": [{"label": name, "values": [f"{v:.1f}" for v in values]} for name, values in self.live],
         }

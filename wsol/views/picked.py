@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from wsol.class_names import display_names
+from wsol.class_names import OBJECT, display_names
 from wsol.data.image import read_image
 from wsol.drawing.grid import draw_grid
 from wsol.drawing.overlay import MAX_SIDE, Marked, draw_overlay
@@ -123,7 +123,8 @@ def _draw_side(
     label, predicted = int(predictions.labels[row]), int(predictions.predicted[row])
     score, overlap = float(predictions.probabilities[row].max()), float(judged.overlap[row, 0])
     outcome = judged.kind(row, 0)
-    words = [f"{shown[predicted]} {score:.2f}" if predicted >= 0 else "unread"]
+    said = f"{shown[predicted]} {score:.2f}" if predictions.header.knows_classes else OBJECT
+    words = [said if predicted >= 0 else "unread"]
     truths = [Marked(Box(*box)) for box in predictions.truths(row).tolist()]
     if truths:
         words.append(f"IoU {overlap:.2f}")

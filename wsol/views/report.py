@@ -141,15 +141,19 @@ def gallery_side(
     """What one run gives to the gallery. live: figures by key, at each threshold."""
     predictions = measured.predictions
     probabilities = predictions.probabilities[rows]
-    of_true = np.take_along_axis(probabilities, predictions.labels[rows, None], axis=1)[:, 0]
+    best = probabilities.max(axis=1)
+    of_true = best  # of the one map, where no classes are known
+    if predictions.header.knows_classes:
+        of_true = np.take_along_axis(probabilities, predictions.labels[rows, None], axis=1)[:, 0]
     known, steps = metrics(), len(true.found.thresholds)
     return GallerySide(
         name=measured.name,
         true=_map_view(measured, true, TRUE, rows, true.known(), of_true),
-        top=_map_view(measured, top, TOP, rows, top.top(1), probabilities.max(axis=1)),
+        top=_map_view(measured, top, TOP, rows, top.hits, best),
         predicted=predictions.predicted[rows],
         kinds=np.array([true.kinds(row) for row in rows.tolist()], dtype=np.uint8).reshape(len(rows), steps),
         live=[(known[key].short, values.tolist()) for key, values in live.items()],
+        knows_classes=predictions.header.knows_classes,
     )
 
 

@@ -34,7 +34,7 @@ def shown_metrics(measured: Sequence[Measured]) -> list[Metric]:
 
 
 def live_figures(judged: Judged) -> dict[str, NDArray[np.float64]]:
-    """The headline figures in percent at each threshold, over all images, by key."""
+    """The headline figures in percent at each threshold, by the protocol's mean over all images, by key."""
     figures = {}
     for key, metric in headline_metrics().items():
         if metric.per_image is None or not metric.needs_threshold:
@@ -42,7 +42,7 @@ def live_figures(judged: Judged) -> dict[str, NDArray[np.float64]]:
         columns = [metric.per_image(judged, at) for at in range(len(judged.found.thresholds))]
         present = [column for column in columns if column is not None]
         if len(present) == len(columns):
-            figures[key] = np.array([100 * column.mean() for column in present])
+            figures[key] = judged.percent(np.stack(present, axis=1))
     return figures
 
 
@@ -185,14 +185,16 @@ def accuracy_charts(
         if len(measured) == 1:
             over_thresholds += [replace(line, tone=i) for i, line in enumerate(lines.values())]
         else:
-            top, dashed = (lines[key] for key in OVER_THRESHOLDS)
-            over_thresholds.append(replace(top, name=one.name))
-            over_thresholds.append(
-                replace(dashed, name=f"{one.name}, {dashed.name}", dashed=True, listed=False)
-            )
+            top, dashed = (lines.get(key) for key in OVER_THRESHOLDS)
+            if top is not None:
+                over_thresholds.append(replace(top, name=one.name))
+            if dashed is not None:
+                listed = top is None  # the only line of a run that predicts no classes
+                name = one.name if listed else f"{one.name}, {dashed.name}"
+                over_thresholds.append(replace(dashed, name=name, dashed=True, listed=listed))
         at = found.found.column(one.scores.threshold)
-        shares = [float(100 * found.known(level)[:, at].mean()) for level in levels]
-        over_overlap.append(Series(one.name, levels, np.round(shares, 2).tolist(), tone))
+        shares = found.percent(np.stack([found.known(level)[:, at] for level in levels], axis=1))
+        over_overlap.append(Series(one.name, levels, shares.round(2).tolist(), tone))
     first, second = (known[key].short for key in OVER_THRESHOLDS)
     title = "Accuracy over thresholds" if len(measured) == 1 else f"Over thresholds: {first}, {second} dashed"
     return [

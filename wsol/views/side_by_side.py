@@ -41,7 +41,10 @@ class Measured:
         Where the best class is the true one the two maps are the same, so their boxes are found once.
         """
         true = Judged.at(self.predictions, self.protocol, thresholds)
-        other = Judged.at(OtherClassMaps(self.predictions.folder), self.protocol, thresholds)
+        if self.predictions.ranks is None:  # one map, whatever the class
+            return true, true
+        others = OtherClassMaps(*(part.folder for part in self.predictions.parts))
+        other = Judged.at(others, self.protocol, thresholds)
         right = (self.predictions.ranks == 0)[:, None]
         found = FoundBoxes(
             true.found.thresholds,
@@ -61,8 +64,9 @@ class Measured:
 
     def heat(self, row: int, which: int) -> FloatMap:
         """(h, w) in [0, 1]: the map that is cut, at the resolution of the raw map. which: TRUE or TOP."""
-        raw = self.predictions.maps[row, which]
-        cutter = MapCutter(raw, self.predictions.size(row), self.predictions.view)
+        predictions = self.predictions
+        raw = predictions.maps[row, predictions.best_map if which == TOP else 0]
+        cutter = MapCutter(raw, predictions.size(row), predictions.view, cut=predictions.cut)
         return cutter.score_map(self.protocol.extraction, (raw.shape[1], raw.shape[0]))
 
     def image_paths(self, rows: Sequence[int]) -> list[Path]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
+import gpca
 from wsol.config import Config, Drop
 from wsol.config_file import config_from_dict, config_to_dict, dump_config, load_config
 from wsol.errors import ConfigError
@@ -76,6 +78,27 @@ def test_the_resolved_config_loads_back_equal(tmp_path: Path) -> None:
     assert again == config
     assert config_from_dict(config_to_dict(config)) == config
     assert dump_config(again) == dump_config(config)
+
+
+def test_the_reading_is_recorded_so_that_its_default_may_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, "model: {attention: gpca, taps: [{name: gpca, after: stage3, reading: auto}]}")
+    config = load_config(path)
+    assert config.model.attention.options == {"reading": "literal"}
+    assert "reading: literal" in dump_config(config)
+    # The config of a run from before the option existed means what it meant then, whatever is usual now.
+    former = write(tmp_path, "model: {backbone: tiny, attention: {name: gpca}}", "former.yaml")
+    monkeypatch.setattr(gpca.GPCA.__init__, "__defaults__", _with_default(gpca.GPCA, reading="unit"))
+    assert load_config(former).model.attention.options == {"reading": "unit"}
+    assert load_config(former, of_run=True).model.attention.options == {"reading": "literal"}
+    assert load_config(path, of_run=True).model.taps[0].options == {"reading": "auto"}
+
+
+def _with_default(component: type, **changes: object) -> tuple[object, ...]:
+    """The defaults of a constructor with some of them changed."""
+    parameters = inspect.signature(component).parameters.values()
+    return tuple(changes.get(p.name, p.default) for p in parameters if p.default is not p.empty)
 
 
 def test_a_circle_of_extends_is_refused(tmp_path: Path) -> None:

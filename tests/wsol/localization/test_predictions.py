@@ -197,6 +197,7 @@ def test_flags(tmp_path: Path) -> None:
         0,
     ]
     assert found.masks is None
+    assert found.ranks is not None
     assert found.ranks.tolist() == [CLASSES, 1, 2, 0]  # labels 0 1 2 0; the unreadable one comes last
 
 

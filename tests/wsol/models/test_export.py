@@ -113,7 +113,7 @@ def test_missing_onnx_is_named_with_what_to_install(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "onnxscript" else real(name, *rest)
     )
-    with pytest.raises(WsolError, match="pip install onnx onnxscript"):
+    with pytest.raises(WsolError, match=r"pip install 'wsol\[onnx\]'"):
         export(build(), "onnx", tmp_path / "x.onnx", CARD)
 
 

@@ -39,13 +39,68 @@ def test_all_protocols_in_one_table(run: Path, capsys: pytest.CaptureFixture[str
         assert len(result["per_class"]) == 4
         assert result["at"]["oracle"]["gt_known_loc"] >= result["at"]["fixed"]["gt_known_loc"]
         assert name in printed
-    assert (run / "per_class.csv").read_text().count("\n") == 1 + 7 * 4
+    assert (run / "per_class.csv").read_text().count("\n") == 1 + 8 * 4
     assert sorted(p.name for p in (run / "predictions").iterdir() if p.is_dir()) == [
         "held_out-crop",
         "held_out-resize",
         "test-crop",
         "test-resize",
+        "test-tencrop",
     ]
+    crops = np.load(run / "predictions" / "test-tencrop" / "scores.npy")
+    np.testing.assert_allclose(crops.sum(axis=1), 1, atol=1e-5)
+    assert np.load(run / "predictions" / "test-crop" / "maps.npy").shape[1] == 3
+    by = {name: (r["classes_by"], r["mean"]) for name, r in record["protocols"].items()}
+    assert by["bas"] == ("ten crops", "classes")
+    assert by["danet"] == by["bas-ext"] == ("ten crops", "images")
+    assert by["gpca"] == by["adl"] == ("view", "images")
+    assert "classification, by ten crops, mean over classes" in printed
+    for command in ("report", "visualize"):
+        assert main([command, str(run), "--protocol", "bas"]) == 0
+
+
+def test_a_further_protocol_is_added(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of one checkpoint: scores stand side by side. Ten crops are made only where they are asked for."""
+    assert main(["evaluate", str(run), "--held-out", "0"]) == 0
+    first = json.loads((run / "scores.json").read_text())["protocols"]
+    assert "ten crops" not in capsys.readouterr().err
+    assert main(["evaluate", str(run), "--held-out", "0", "--protocol", "danet"]) == 0
+    captured = capsys.readouterr()
+    assert "danet: classes by ten crops, ten more passes of each test image" in captured.err
+    assert "gpca" not in captured.out, "what was asked for is printed"
+    both = json.loads((run / "scores.json").read_text())["protocols"]
+    assert list(both) == ["gpca", "danet"]
+    assert both["gpca"] == first["gpca"]
+    assert (run / "per_class.csv").read_text().count("\n") == 1 + 2 * 4
+    assert main(["evaluate", str(run), "--held-out", "0"]) == 0, "and the other way round"
+    assert "ten crops" not in capsys.readouterr().err
+    assert json.loads((run / "scores.json").read_text())["protocols"] == both
+    assert main(["report", str(run), "--protocol", "danet"]) == 0, "its maps are still there"
+    config = str(run / "config.yaml")
+    assert main(["train", config, "--set", "train.epochs=2", "--run-dir", str(run), "--resume"]) == 0
+    assert main(["evaluate", str(run), "--held-out", "0"]) == 0
+    assert list(json.loads((run / "scores.json").read_text())["protocols"]) == ["gpca"], "another checkpoint"
+
+
+def test_ten_crops_are_the_mean_softmax_of_what_torchvision_cuts(run: Path) -> None:
+    import torch
+    from torchvision.transforms import functional
+
+    from wsol.run import Run
+
+    assert main(["evaluate", str(run), "--held-out", "0", "--protocol", "danet"]) == 0
+    opened = Run(run)
+    crops = Predictions(opened.folder.ten_crops_of("test"))
+    localizer = opened.localizer("cpu")
+    for row in (0, 7):
+        picture = Image.open(crops.image_path(row)).convert("RGB")
+        resized = functional.resize(picture, [73, 73])  # 64 * 256 / 224
+        cut = torch.stack([functional.pil_to_tensor(c) for c in functional.ten_crop(resized, [64, 64])])
+        with torch.inference_mode():
+            expected = localizer(cut).logits.softmax(dim=1).mean(dim=0)
+        np.testing.assert_allclose(crops.scores[row], expected.numpy(), atol=1e-5)
+    joined = opened.predictions("test", "resize", "ten crops")
+    assert joined.predicted.tolist() == crops.scores.argmax(axis=1).tolist()
 
 
 def test_one_view_only_where_one_is_asked_for(run: Path) -> None:
@@ -67,9 +122,11 @@ def test_reuse_needs_no_model(run: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert json.loads((run / "scores.json").read_text()) == first
     assert main(["evaluate", str(run), "--reuse", "--normalize", "ivr"]) == 0
     measured = json.loads((run / "scores.json").read_text())["protocols"]
-    assert list(measured) == ["gpca+ivr"], "a number carries what was changed of its protocol"
+    assert list(measured) == ["gpca", "gpca+ivr"], "a number carries what was changed of its protocol"
     assert measured["gpca+ivr"]["normalize"] == "ivr"
-    assert main(["visualize", str(run), "--num", "2"]) == 0, "pictures know the name"
+    assert main(["visualize", str(run), "--num", "2", "--protocol", "gpca+ivr"]) == 0, (
+        "pictures know the name"
+    )
     assert main(["evaluate", str(run), "--reuse", "--protocol", "adl"]) == 2
     assert "no predictions here" in capsys.readouterr().err
 
@@ -213,9 +270,7 @@ def test_analyze_a_run_without_attention(
     capsys.readouterr()
     assert main(["analyze", run]) == 0
     printed = capsys.readouterr().out
-    assert "no attention, so no masks to show" in printed
-    (line,) = [line for line in printed.splitlines() if line.startswith("CAM ")]
-    assert line.count("n/a") == 2
+    assert "CAM has no attention over the classes (NLL " in printed
     assert sorted(p.name for p in (tmp_path / "plain" / "analysis").iterdir()) == ["nll.csv"]
 
 
@@ -224,7 +279,8 @@ def test_analyze_chosen_classes(run: Path, capsys: pytest.CaptureFixture[str]) -
     name = Predictions(run / "predictions" / "test-resize").classes[1]
     capsys.readouterr()
     assert main(["analyze", str(run), "--classes", "0", name, name.partition(".")[2]]) == 0
-    assert f"{name}, {name}" in capsys.readouterr().out
+    header = (run / "analysis" / "mask_means.csv").read_text().splitlines()[0]
+    assert header.split(",")[2:] == [name, name], "by number and by two spellings of a name"
     assert main(["analyze", str(run), "--classes", name[:-1]]) == 2
     assert f"did you mean '{name}'" in capsys.readouterr().err
 

@@ -13,7 +13,7 @@ from wsol.scoring.image import ImageScorer
 from wsol.scoring.judge import Judge
 from wsol.scoring.protocols import Protocol, describe_protocols, find_protocols
 
-NAMES = ["gpca", "wsoleval-v1", "wsoleval-v2", "adl", "danet", "tscam", "bas"]
+NAMES = ["gpca", "wsoleval-v1", "wsoleval-v2", "adl", "danet", "tscam", "bas", "bas-ext"]
 SIDE = 32
 WHOLE = (0, 0, 31, 31)
 
@@ -53,7 +53,7 @@ def test_the_table_names_every_protocol_and_how_they_differ() -> None:
 
 
 def test_thresholds() -> None:
-    """A square of 1 in ever fainter frames: how far each protocol goes. x1 is x + width."""
+    """A square of 1 in ever fainter frames: how far each protocol goes."""
     graded = canvas()
     for margin, value in ((4, 0.05), (6, 0.11), (8, 0.16), (10, 0.201), (12, 1.0)):
         graded[margin : SIDE - margin, margin : SIDE - margin] = value
@@ -64,10 +64,11 @@ def test_thresholds() -> None:
     assert box_of("gpca", graded) == square(10)  # 0.201 > 0.2
     assert box_of("wsoleval-v1", graded) == square(12)  # int(255 * 0.201) = 51 is not > int(0.2 * 255) = 51
     assert box_of("wsoleval-v2", graded) == square(12)
-    assert box_of("adl", graded) == square(10)
-    assert box_of("danet", graded) == square(10)
-    assert box_of("tscam", graded) == square(6)  # 0.11 > 0.1
+    assert box_of("adl", graded) == square(12)  # 0.2 of the largest grey begins at 0.2031
+    assert box_of("danet", graded) == (10, 10, SIDE - 11, SIDE - 11)  # the last pixels
+    assert box_of("tscam", graded) == square(6)  # int(255 * 0.11) = 28 > int(0.1 * 255) = 25
     assert box_of("bas", graded) == square(8)  # 0.16 > 0.15
+    assert box_of("bas-ext", graded) == square(6)  # 0.11 > 0.1
 
 
 def test_danet_takes_the_threshold_itself_as_foreground() -> None:
@@ -75,7 +76,7 @@ def test_danet_takes_the_threshold_itself_as_foreground() -> None:
     exact = canvas()
     exact[4:28, 4:28] = 0.2
     exact[12:20, 12:20] = 1
-    assert box_of("danet", exact) == (4, 4, 28, 28)
+    assert box_of("danet", exact) == (4, 4, 27, 27)
     assert box_of("gpca", exact) == box_of("adl", exact) == (12, 12, 20, 20)
 
 
@@ -85,8 +86,8 @@ def test_largest_component_and_largest_contour() -> None:
     both[2:12, 2:12] = 1
     both[3:11, 3:11] = 0
     both[20:27, 20:27] = 1
-    ring, square, around_all = (2, 2, 12, 12), (20, 20, 27, 27), (2, 2, 27, 27)
-    assert box_of("gpca", both) == box_of("bas", both) == square
+    ring, square, around_all = (2, 2, 12, 12), (20, 20, 27, 27), (2, 2, 26, 26)
+    assert box_of("gpca", both) == box_of("bas", both) == box_of("bas-ext", both) == square
     for name in ("wsoleval-v1", "wsoleval-v2", "adl", "tscam"):
         assert box_of(name, both) == ring
     assert box_of("danet", both) == around_all
@@ -95,8 +96,9 @@ def test_largest_component_and_largest_contour() -> None:
 @pytest.mark.parametrize("raw", [canvas(), canvas() + 0.5, canvas() - 3, canvas() * np.nan])
 def test_no_foreground(raw: NDArray[np.float64]) -> None:
     """A constant map and a map of NaN: each protocol's own box."""
-    for name in ("gpca", "bas"):
-        assert box_of(name, raw) == WHOLE
+    assert box_of("gpca", raw) == WHOLE
+    for name in ("bas", "bas-ext"):
+        assert box_of(name, raw) == (0, 0, SIDE, SIDE)
     for name in ("wsoleval-v1", "wsoleval-v2", "danet"):
         assert box_of(name, raw) == (0, 0, 0, 0)
     for name in ("adl", "tscam"):
@@ -129,6 +131,7 @@ def test_a_hit_at_exactly_one_half() -> None:
         "tscam": (True, False),
         "adl": (True, True),
         "bas": (False, False),
+        "bas-ext": (True, True),
     }
     assert sorted(expected) == sorted(NAMES)
     corner = canvas()
@@ -137,7 +140,9 @@ def test_a_hit_at_exactly_one_half() -> None:
         protocol = PROTOCOLS.create(name)
         view = View(protocol.view, SIDE)
         m, size = view.margin, (view.resized, view.resized)  # the image is as large as it is resized to
-        found = ImageScorer(corner, [(m, m, m + 19, m + 9)], size, view).find(protocol, np.array([0.3]))
+        # danet's box ends at its last pixel, 8, and so does its truth: 9 x 9 in 18 x 9
+        truth = (0, 0, 18, 9) if name == "danet" else (m, m, m + 19, m + 9)
+        found = ImageScorer(corner, [truth], size, view).find(protocol, np.array([0.3]))
         judge = Judge(protocol)
         assert judge.counted(found)[0] == 0.5
         assert judge.known(found)[0] == known, name
@@ -147,19 +152,19 @@ def test_a_hit_at_exactly_one_half() -> None:
 
 
 def test_a_share_of_the_maximum() -> None:
-    """A faint map that is taken as it is: 0.2 of its maximum is 0.1, and only adl asks for a share."""
+    """A faint map that is taken as it is: 0.2 of its maximum is 0.1, and 8-bit images are cut at a share."""
     faint = canvas()
     faint[4:20, 4:20] = 0.15
     faint[8:12, 8:12] = 0.5
     boxes = {}
-    for name in ("adl", "tscam"):
+    for name in ("adl", "tscam", "gpca"):
         protocol = PROTOCOLS.create(name).for_given_maps()
         assert protocol.name == name, "maps as they are make no other protocol"
         found = ImageScorer(faint, (), (SIDE, SIDE), View(protocol.view, SIDE)).find(
             protocol, np.array([0.2])
         )
         boxes[name] = tuple(found.boxes[0].tolist())
-    assert boxes == {"adl": (4, 4, 20, 20), "tscam": (8, 8, 12, 12)}
+    assert boxes == {"adl": (4, 4, 20, 20), "tscam": (4, 4, 20, 20), "gpca": (8, 8, 12, 12)}
 
 
 def test_another_normalisation_is_in_the_name() -> None:
@@ -190,10 +195,10 @@ def test_order_of_resizing_and_normalising() -> None:
     """
     raw = np.zeros((8, 8))
     raw[:, 3] = 1
-    assert box_of("bas", raw, 0.13) == (11, 0, 17, 31)
-    assert box_of("adl", raw, 0.13) == (10, 0, 18, 31)
+    assert box_of("bas", raw, 0.13) == (11, 0, 17, 32)
+    assert box_of("adl", raw, 0.13) == (10, 0, 18, 32)
     assert box_of("gpca", raw, 0.13) == (10, 0, 18, 31)
-    assert box_of("danet", raw, 0.13) == (11, 0, 17, 31)
+    assert box_of("danet", raw, 0.13) == (11, 0, 16, 31)
 
 
 def test_bicubic_and_bilinear() -> None:
@@ -213,10 +218,10 @@ def test_danet_draws_in_the_original_image() -> None:
     raw[2:4, 2:4] = 1
     protocol = PROTOCOLS.create("danet")
     found = ImageScorer(raw, (), (80, 40), View("resize", SIDE)).find(protocol, np.array([0.5]))
-    assert tuple(found.boxes[0].tolist()) == (20, 10, 40, 20)
+    assert tuple(found.boxes[0].tolist()) == (20, 10, 39, 19)
 
 
-@pytest.mark.parametrize("name", ["adl", "bas"])
+@pytest.mark.parametrize("name", ["adl", "bas", "bas-ext"])
 def test_crop_protocols_see_the_centre(name: str) -> None:
     """256 to 224: 16 pixels go on every side, and a truth box moves by them."""
     protocol = PROTOCOLS.create(name)
@@ -224,3 +229,18 @@ def test_crop_protocols_see_the_centre(name: str) -> None:
     score_map[:112, :112] = 1
     scorer = ImageScorer(score_map, [(16, 16, 128, 128)], (256, 256), View("crop", 224))
     assert scorer.find(protocol, np.array([0.2])).single[0] == 1.0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_drawn_box_covers_the_pixels_that_were_found(name: str) -> None:
+    """Whatever the far end of a protocol names, a drawing ends one beyond the last pixel."""
+    protocol = PROTOCOLS.create(name)
+    view = View(protocol.view, SIDE)
+    size, m = (view.resized, view.resized), view.margin
+    for low, high in ((4, 20), (0, SIDE)):
+        raw = canvas()
+        raw[low:high, low:high] = 1
+        raw[10, 10] = 0  # never constant
+        found = ImageScorer(raw, (), size, view).find(protocol, np.array([0.3]))
+        drawn = protocol.extraction.to_original(view, found.boxes[0], size)
+        assert drawn == (low + m, low + m, high + m, high + m)

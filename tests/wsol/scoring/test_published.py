@@ -31,6 +31,18 @@ def test_headlines(backbone: str, method: str, figures: tuple[float, ...]) -> No
     assert tuple(row.figures[n].mean for n in ("top1_loc", "top5_loc", "top1_cls", "top5_cls")) == figures
 
 
+def test_the_field_says_where_figures_are_printed_and_what_the_test_images_chose() -> None:
+    field = [r for r in published_results() if not r.source.startswith("GPCA paper")]
+    rows = {(r.backbone, r.method, r.source): r for r in field}
+    assert len(rows) == len(field) == 35, "no row twice"
+    assert all(r.source and r.figures and set(r.chosen) <= {"threshold", "checkpoint"} for r in field)
+    mobilenet = rows["mobilenet_v1", "BAS-ext", "its code"]
+    assert [f.mean for f in mobilenet.figures.values()] == [70.54, 86.71, 93.04]
+    assert {r.chosen for r in field if r.method == "BAS-ext"} == {("threshold", "checkpoint")}
+    assert "InceptionV3" in rows["vgg16", "CAM", "quoted by others"].note
+    assert rows["resnet50", "few-shot baseline", "wsolevaluation"].figures["max_box_acc_v2"].mean == 82.4
+
+
 def test_the_papers_stars_follow_from_its_figures() -> None:
     """ADL-SE against ADL-GPCA on ResNet50: top-1 starred, top-5 not, as printed."""
     rows = {r.method: r for r in published_results() if r.backbone == "resnet50" and "quoted" not in r.source}

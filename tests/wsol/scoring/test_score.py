@@ -97,9 +97,9 @@ def test_the_held_out_threshold_is_the_one_that_hits_there(make_predictions: Mad
 
 
 def test_ties_go_to_the_middle() -> None:
-    counts = np.zeros((7, 100), dtype=np.int64)
-    counts[0, 40:61] = 5
-    assert choose_threshold(Hits(5, counts).known, GPCA) == pytest.approx(0.5)
+    counts = np.zeros((1, 7, 100), dtype=np.int64)
+    counts[0, 0, 40:61] = 5
+    assert choose_threshold(Hits(np.array([5]), counts).known, GPCA) == pytest.approx(0.5)
 
 
 def test_max_box_acc_never_mixes_thresholds(make_predictions: Made) -> None:
@@ -132,7 +132,7 @@ def test_one_and_two_processes_agree(make_predictions: Made) -> None:
     boxes = [[Box(x, y, x + 12, y + 15)] for x, y in corners.tolist()]
     predictions = make_predictions(maps, rng.integers(0, 5, 150).tolist(), boxes, rng.normal(size=(150, 5)))
     protocols = [
-        replace(p, extraction=replace(p.extraction, step=0.05))
+        replace(p, extraction=replace(p.extraction, step=0.05), classes_by="view", mean="classes")
         for p in find_protocols(["gpca", "wsoleval-v2", "danet", "tscam"])
     ]
     assert score_maps(predictions, protocols, workers=1) == score_maps(predictions, protocols, workers=2)
@@ -140,14 +140,17 @@ def test_one_and_two_processes_agree(make_predictions: Made) -> None:
 
 def test_a_protocol_scores_the_same_alone_and_beside_others(five: Predictions) -> None:
     """What protocols share between them must not leak from one to the other."""
-    together = score_maps(five, [p for p in find_protocols(["all"]) if p.view == "resize"])
-    for name, figures in together.items():
-        assert score_maps(five, find_protocols([name]))[name] == figures
+    every = [replace(p, classes_by="view") for p in find_protocols(["all"]) if p.view == "resize"]
+    together = score_maps(five, every)
+    for protocol in every:
+        assert score_maps(five, [protocol])[protocol.name] == together[protocol.name]
 
 
 def test_a_protocol_of_the_other_view_is_refused(five: Predictions) -> None:
     with pytest.raises(ValueError, match="adl: not for maps of the view 'resize'"):
         score_maps(five, find_protocols(["adl"]))
+    with pytest.raises(ValueError, match="danet: not for classes by 'view'"):
+        score_maps(five, find_protocols(["danet"]))
 
 
 def test_intervals_hold_the_figure(five: Predictions) -> None:

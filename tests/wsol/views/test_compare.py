@@ -7,7 +7,10 @@ import io
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from PIL import Image
@@ -16,6 +19,7 @@ from scipy import stats
 from wsol.config_file import config_from_dict, dump_config
 from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.method_names import method_name
+from wsol.records import Box, DataIndex, Sample
 from wsol.registry import METRICS
 from wsol.run import Run
 from wsol.runs.files import write_json
@@ -23,7 +27,7 @@ from wsol.runs.folder import RunFolder
 from wsol.scoring.metrics import Metric, register_metric
 from wsol.scoring.scores import Evaluation, Scores, ScoresAt
 from wsol.scoring.significance import Spread
-from wsol.views.compare import compare_runs, mark_rows
+from wsol.views.compare import compare_runs, mark_rows, refuse_different_images
 from wsol.views.comparison import ComparedRow, Comparison
 
 MakeRun = Callable[..., Run]
@@ -164,6 +168,49 @@ def test_published_alone() -> None:
     assert any(r["method"] == "DGDM-SRP" and r["top1_loc"] == "62.3300" for r in rows)
 
 
+def test_published_of_some_backbones() -> None:
+    found = compare_runs([], published=True, backbones=["mobilenet_v1"])
+    assert {row.backbone for row in found.rows} == {"mobilenet_v1"}
+    printed = found.to_markdown()
+    assert "| mobilenet_v1 | BAS-ext | its code (2023)†‡ |" in printed
+    assert "†: the threshold was chosen on the test images" in found.caption
+    assert "‡: the checkpoint was chosen on the test images" in found.caption
+    assert r"its code (2023)$^\dagger$$^\ddagger$" in found.to_latex()
+    (row,) = [r for r in csv.DictReader(io.StringIO(found.to_csv())) if r["method"] == "BAS-ext"]
+    assert (row["chosen_on_test"], row["gt_known_loc"]) == ("threshold checkpoint", "93.0400")
+    with pytest.raises(ConfigError, match="nothing published for the backbone 'mobilenet'"):
+        compare_runs([], published=True, backbones=["mobilenet"])
+    every = compare_runs([], published=True)
+    backbones = [row.backbone for row in every.rows]
+    assert len(list(groupby(backbones))) == len(set(backbones)), "one backbone after the other"
+    assert "CAM (vgg16), quoted by others (2016): printed with the same three figures for" in every.caption
+
+
+def test_runs_with_other_held_out_images_are_compared() -> None:
+    """The digest of a data set knows its `val` images; only the test images and truths must be the same."""
+
+    def run(data: str, test: str) -> Run:
+        return cast(Run, SimpleNamespace(scores=SimpleNamespace(data_digest=data), test_digest=test))
+
+    refuse_different_images([run("a", "same"), run("b", "same")])
+    refuse_different_images([run("a", ""), run("a", "")])
+    for other in (run("b", "other"), run("b", "")):
+        with pytest.raises(DataError, match="2 different sets of test images"):
+            refuse_different_images([run("a", "same"), other])
+
+
+def test_the_digest_of_test_images_ignores_the_split_of_the_others() -> None:
+    box = (Box(1, 2, 3, 4),)
+    samples = [Sample(f"{i}.jpg", Path(f"{i}.jpg"), 0, box, "test" if i < 2 else "train") for i in range(4)]
+    whole = DataIndex("made", Path(), tuple(samples), ("a",))
+    held = whole.with_samples([*samples[:3], replace(samples[3], split="val")])
+    assert whole.digest() != held.digest()
+    assert whole.test_digest() == held.test_digest()
+    for change in ({"label": 1}, {"boxes": ()}, {"name": "x.jpg"}):
+        other = whole.with_samples([replace(samples[0], **change), *samples[1:]])
+        assert other.test_digest() != whole.test_digest()
+
+
 def test_bad_input(make_run: MakeRun, tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match="not a run folder"):
         Run(tmp_path / "nothing")
@@ -172,7 +219,7 @@ def test_bad_input(make_run: MakeRun, tmp_path: Path) -> None:
         compare_runs([run], "bas")
     with pytest.raises(ConfigError, match="the same config and the same seed"):
         compare_runs([run, make_run("copy", 0, 50.0)])
-    with pytest.raises(DataError, match="2 different data sets"):
+    with pytest.raises(DataError, match="2 different sets of test images"):
         compare_runs([run, make_run("b", 1, 50.0, digest="another")])
     with pytest.raises(DataError, match="no figures at the threshold 'oracle', only fixed, held_out"):
         compare_runs([run], threshold="oracle")

@@ -58,7 +58,7 @@ def test_boxes_of_both_maps_are_those_of_one_image_at_a_time(evaluated: Path) ->
     (measured,) = measure([Run(evaluated)], GPCA)
     predictions = measured.predictions
     thresholds = threshold_grid([0.2])
-    assert 0 < (predictions.ranks == 0).sum() < len(predictions)
+    assert 0 < (predictions.predicted == predictions.labels).sum() < len(predictions)
     for which, judged in enumerate(measured.judge(thresholds)):
         for row in range(len(predictions)):
             if predictions.unreadable(row):

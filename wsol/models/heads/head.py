@@ -43,6 +43,17 @@ class Head(nn.Module, ABC):
     #: Whether `forward` looks at the labels in training. Transforms that mix labels are then refused.
     needs_labels: ClassVar[bool] = False
 
+    #: Whether the logits are scores of the data set's classes. A head that knows no classes has one logit and
+    #: one map, the same for whatever class is asked for; it is measured by GT-known localization alone.
+    knows_classes: ClassVar[bool] = True
+
+    #: Where the head itself cuts its raw map: object is map > cut, whatever threshold is asked for. None
+    #: where the map has no such value of its own, so that it is normalised and cut at a threshold.
+    cut: ClassVar[float | None] = None
+
+    #: Whether it is a `FittedHead`, which `wsol train` fits in one pass.
+    fitted: ClassVar[bool] = False
+
     #: What the map at test is made of unless the config says it; see `wsol.models.class_ranking`.
     usual_maps: ClassVar[MapKind] = "class"
 

@@ -104,8 +104,11 @@
       const right = run.predicted[i] === images.label[i];
       const said = state.which === "top" ? run.predicted[i] : images.label[i];
       if (runs.length > 1) swatch(run, line);
-      make("span", {class: right || state.which === "true" ? "" : "wrong", text: classes[said] ?? "unread"}, line);
-      make("span", {class: "score", text: `${(run.score[state.which][i] * 100).toFixed(0)}%`}, line);
+      const name = run.knows_classes || said < 0 ? classes[said] ?? "unread" : "object";
+      make("span", {class: right || state.which === "true" ? "" : "wrong", text: name}, line);
+      if (run.knows_classes) {
+        make("span", {class: "score", text: `${(run.score[state.which][i] * 100).toFixed(0)}%`}, line);
+      }
       const mark = make("b", {}, line);
       updates.push((t) => {
         setRect(found, boxAt(run, i, t));
