@@ -21,8 +21,7 @@ results. Every step is an ordinary command, printed before it runs, so that you 
 
 CONFIG = "demo"  # one of the configs that come with wsol
 FAST = {"data.train": 40, "train.epochs": 12}  # what `--fast` changes in it
-# Those without ten crops, which take ten more passes of each image.
-PROTOCOLS = ("gpca", "wsoleval-v1", "wsoleval-v2", "adl", "tscam")
+PROTOCOLS = ("gpca", "wsoleval-v1", "wsoleval-v2", "adl", "tscam")  # no ten crops: they take longer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
