@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from wsol.version import __version__
 
 if TYPE_CHECKING:
+    from wsol.api.classifying import from_classifier
     from wsol.api.comparing import analyze, compare
     from wsol.api.costing import attention_costs
     from wsol.api.data import open_dataset, paint_birds
@@ -45,6 +46,7 @@ _HOMES = {
     "discover": "wsol.api.discovering",
     "evaluate": "wsol.api.evaluating",
     "export": "wsol.api.localizing",
+    "from_classifier": "wsol.api.classifying",
     "init_config": "wsol.api.starting",
     "load": "wsol.api.localizing",
     "localize": "wsol.api.localizing",
@@ -67,6 +69,7 @@ __all__ = [
     "discover",
     "evaluate",
     "export",
+    "from_classifier",
     "init_config",
     "load",
     "localize",

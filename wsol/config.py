@@ -16,6 +16,7 @@ from wsol.registry import (
     DATASETS,
     DROPS,
     HEADS,
+    MAP_METHODS,
     OPTIMIZERS,
     PROTOCOLS,
     SCHEDULES,
@@ -289,6 +290,28 @@ class Eval:
 
 
 @dataclass(frozen=True)
+class Classifier:
+    """A plain classifier and the method that makes its maps. It stands for `model`: nothing is trained."""
+
+    name: str  # torchvision:NAME, timm:NAME or module:function
+    method: str = "cam"
+    layer: str = "auto"  # whose features the maps are made of
+    weights: str = "imagenet"  # imagenet | none | a path
+    variant: str | None = None  # keras, for a ResNet converted from there
+    mean: tuple[float, float, float] | None = None  # of the input, RGB in [0, 1]; None for the network's own
+    std: tuple[float, float, float] | None = None
+    classes: tuple[str, ...] = ()  # names, where they are not ImageNet's
+    table: Mapping[str, str] = field(default_factory=dict)  # the data set's class: the classifier's
+
+    def problems(self) -> Problems:
+        if self.method not in MAP_METHODS.entries():
+            known = suggest(self.method, MAP_METHODS.entries())
+            yield "method", f"unknown method {self.method!r}{known}"
+        if self.std is not None and not all(v > 0 for v in self.std):
+            yield "std", f"{list(self.std)} is not above 0"
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything that defines a run. plugins: modules that register what the rest names; see `wsol.plugins`.
 
@@ -302,6 +325,7 @@ class Config:
     model: Model = Model()
     train: Train = Train()
     eval: Eval = Eval()
+    classifier: Classifier | None = None  # instead of a model that is trained
 
     def problems(self) -> Problems:
         model = self.model

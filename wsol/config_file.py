@@ -31,6 +31,8 @@ from wsol.yamlfile import KeyPath, Located, Place, parse_override, read_yaml
 
 D = TypeVar("D")
 
+OPTIONAL_SECTIONS = ("classifier",)  # left out of a config that has none
+
 
 def load_config(
     path: Path | str,
@@ -88,6 +90,8 @@ def config_to_dict(config: Any) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for f in fields(config):
         value = getattr(config, f.name)
+        if value is None and f.name in OPTIONAL_SECTIONS:
+            continue
         if f.name == "options" and isinstance(config, Component):
             result.update({k: _plain(v) for k, v in value.items()})
         else:
@@ -173,8 +177,8 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
         here = (*path, key)
         if key not in known:
             rest[key] = value
-        elif is_dataclass(hints[key]):
-            settings[key] = _build(hints[key], located, here)
+        elif section := _section_class(hints[key]):
+            settings[key] = _build(section, located, here)
         elif item := _item_class(hints[key]):
             if not isinstance(value, list):
                 place, dotted = located.place(here), ".".join(here)
@@ -197,6 +201,12 @@ def _build(cls: type[D], located: Located, path: KeyPath) -> D:
         place = located.override_in(path) or located.place(here)
         raise ConfigError(f"{place}: {'.'.join(here)}: {reason}")
     return instance
+
+
+def _section_class(annotation: Any) -> type | None:
+    """The dataclass of a section, also of one that may be left out (`C | None`); None for any other type."""
+    found = [a for a in (annotation, *typing.get_args(annotation)) if isinstance(a, type) and is_dataclass(a)]
+    return found[0] if found and typing.get_origin(annotation) is not tuple else None
 
 
 def _item_class(annotation: Any) -> type | None:

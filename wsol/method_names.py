@@ -5,6 +5,14 @@ from __future__ import annotations
 from wsol.config import Config
 
 _PROPER = {
+    "gradcam": "Grad-CAM",
+    "gradcam++": "Grad-CAM++",
+    "xgradcam": "XGrad-CAM",
+    "layercam": "LayerCAM",
+    "hirescam": "HiRes-CAM",
+    "scorecam": "Score-CAM",
+    "bagcams": "BagCAMs",
+    "rollout": "attention rollout",
     "adl": "ADL",
     "dgdm": "DGDM",
     "danet": "DANet",
@@ -17,6 +25,9 @@ _PROPER = {
 
 def method_name(config: Config) -> str:
     """A method as papers write it: `ADL-GPCA`, `DANet`, `CAM-SE`, `HaS-CAM`, `CAM-GPCA (unit)`."""
+    if config.classifier is not None:
+        method = config.classifier.method
+        return _PROPER.get(method, method.upper())
     model = config.model
     heads = [] if model.head.name == "cam" and model.drop.name != "none" else [model.head.name]
     drops = [model.drop.name, *(tap.name for tap in model.taps)]
@@ -24,6 +35,11 @@ def method_name(config: Config) -> str:
     name = "-".join(_PROPER.get(part, part.upper()) for part in parts if part not in ("none", "identity"))
     reading = model.attention.options.get("reading", "literal")
     return name if reading == "literal" else f"{name} ({reading})"
+
+
+def network_name(config: Config) -> str:
+    """The network: a backbone, or a classifier as it was named."""
+    return config.model.backbone.name if config.classifier is None else config.classifier.name
 
 
 def describe(config: Config, classes: int) -> str:

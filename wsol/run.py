@@ -12,9 +12,9 @@ from wsol.config_file import load_config
 from wsol.data.index import open_dataset
 from wsol.data.record import DataRecord
 from wsol.data.transforms import ViewKind
-from wsol.errors import DataError, RunFolderError
+from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.localization.predictions import ClassesBy, Predictions
-from wsol.method_names import describe, method_name
+from wsol.method_names import describe, method_name, network_name
 from wsol.notices import note
 from wsol.plugins import load_recorded
 from wsol.registry import suggest
@@ -26,19 +26,24 @@ from wsol.scoring.tables import summary_rows
 from wsol.text_table import html_table
 
 if TYPE_CHECKING:
+    from wsol.localization.batch import AnyLocalizer
+    from wsol.models.classifier.building import BuiltClassifier
     from wsol.models.localizer import Localizer
 
 
 @dataclass(frozen=True)
 class CheckpointInfo:
-    """Which checkpoint: its file name, the SHA-256 of its content, and the epochs that it was trained for."""
+    """Which checkpoint: its file name, the SHA-256 of its content, and the epochs that it was trained for.
+
+    epoch: None where nothing was trained, as in a run of a plain classifier.
+    """
 
     name: str
     digest: str
-    epoch: int
+    epoch: int | None
 
     def __str__(self) -> str:
-        return f"{self.name}, epoch {self.epoch}"
+        return self.name if self.epoch is None else f"{self.name}, epoch {self.epoch}"
 
 
 class Run:
@@ -57,6 +62,7 @@ class Run:
         self.folder = RunFolder(Path(path))
         self.folder.require()
         self._data_root = None if data is None else Path(data)
+        self._classifier: BuiltClassifier | None = None
 
     @property
     def path(self) -> Path:
@@ -98,10 +104,45 @@ class Run:
     @cached_property
     def checkpoint(self) -> CheckpointInfo:
         """The checkpoint that `localizer` uses."""
-        return self._load()[1]
+        if self.config.classifier is not None:
+            self.any_localizer("cpu")
+        return self.__dict__.get("checkpoint") or self._load()[1]
+
+    def classifier(self, device: str = "auto") -> BuiltClassifier:
+        """The plain classifier that this run looks into; ConfigError where it has a trained localizer."""
+        from wsol.models.classifier.building import build_classifier
+        from wsol.runs.ranks import pick_device
+
+        section = self.config.classifier
+        if section is None:
+            raise ConfigError(f"{self.path}: a run of a trained localizer, not of a classifier")
+        if section.name.startswith("<"):
+            raise RunFolderError(
+                f"{self.path}: made from a model that was given in Python ({section.name}), which is not "
+                "kept here; give that model to wsol.from_classifier again"
+            )
+        return build_classifier(section, None, self.config.data.image_size, pick_device(device))
+
+    def use_classifier(self, built: BuiltClassifier) -> None:
+        """Take this classifier for `localizer`, instead of building the one of the config."""
+        self._classifier = built
+
+    def any_localizer(self, device: str = "auto") -> AnyLocalizer:
+        """The trained localizer; or the run's classifier, in the data set's classes where it knows them."""
+        if self.config.classifier is None:
+            return self.localizer(device)
+        from wsol.models.classifier.building import OWN_CLASS
+
+        built = self._classifier or self.classifier(device)
+        fitted = built.for_classes(self.classes)
+        origin = built.origin if fitted.knows_classes else f"{built.origin}, {OWN_CLASS}"
+        self.__dict__["checkpoint"] = CheckpointInfo(origin, built.digest, None)
+        return fitted
 
     def localizer(self, device: str = "auto") -> Localizer:
         """The trained localizer, ready for images, on a device; no data set is touched."""
+        if self.config.classifier is not None:
+            raise ConfigError(f"{self.path}: a run of a plain classifier, which `wsol.load` opens")
         from wsol.models.localizer import build_localizer
         from wsol.runs.checkpoint import load_model_state
         from wsol.runs.ranks import pick_device
@@ -143,9 +184,10 @@ class Run:
 
         classes_by: what ranks the classes: the test image that `view` names, or `ten crops`.
         """
-        by_crops = classes_by == "ten crops" and self.config.model.head.knows_classes
-        crops = self.folder.ten_crops_of(split) if by_crops else None
-        return Predictions(self.folder.predictions_of(split, view), crops)
+        by_view = Predictions(self.folder.predictions_of(split, view))
+        if classes_by == "view" or not by_view.header.knows_classes:
+            return by_view
+        return Predictions(by_view.folder, self.folder.ten_crops_of(split))
 
     @cached_property
     def test_digest(self) -> str:
@@ -222,7 +264,7 @@ class Run:
     def _repr_html_(self) -> str:
         facts = [
             ["run", str(self.path)],
-            ["method", f"{method_name(self.config)} on {self.config.model.backbone.name}"],
+            ["method", f"{method_name(self.config)} on {network_name(self.config)}"],
             ["classes", str(len(self.classes))],
             ["epochs", str(len(self.history))],
         ]

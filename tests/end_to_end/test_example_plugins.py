@@ -29,6 +29,7 @@ KINDS = {
     "datasets": "flat",
     "protocols": "tight",
     "metrics": "mean_iou",
+    "map_methods": "loudest",
 }
 
 

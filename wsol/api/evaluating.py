@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wsol.api.classifying import start_run
 from wsol.data.index import hold_out, open_dataset
 from wsol.data.transforms import View, ViewKind
 from wsol.errors import ConfigError, DataError
+from wsol.localization.classifier_finder import ClassifierFinder
 from wsol.localization.predictions import Header, Predictions
 from wsol.localization.predictor import predict, predict_by_ten_crops
+from wsol.models.classifier.class_table import OwnClass
 from wsol.notices import note
 from wsol.records import DataIndex, Sample
 from wsol.run import Run
@@ -25,14 +28,15 @@ from wsol.scoring.score import hold_out_thresholds, score_maps
 from wsol.scoring.scores import Evaluation, Scores
 
 if TYPE_CHECKING:
-    from wsol.models.localizer import Localizer
+    from wsol.localization.batch import AnyLocalizer
 
 
 def evaluate(
-    run: Run | Path | str,
+    run: Run | ClassifierFinder | Path | str,
     protocols: Sequence[str] | str | None = None,
     *,
     data: Path | str | None = None,
+    out: Path | str | None = None,
     normalize: str | None = None,
     held_out: float = 0.1,
     reuse: bool = False,
@@ -48,9 +52,10 @@ def evaluate(
     in the run.
 
     Args:
-        run: a run, or its folder.
+        run: a run, its folder, or what `wsol.from_classifier` gave.
         protocols: names, or "all"; None for the protocol of the run's config.
-        data: where the data set is now, if it was moved.
+        data: where the data set is now, if it was moved. For a classifier, the data set.
+        out: for a classifier, the folder of the new run; None for `runs/<name>-<method>`.
         normalize: another normalisation of the maps: minmax, max, pas or ivr.
         held_out: share of the training images that choose a threshold, if the run held none out.
         reuse: score the predictions of an earlier evaluation, without the model.
@@ -71,20 +76,39 @@ def evaluate(
         if value is not None and value < 1:
             raise ConfigError(f"{name} {value} is less than 1")
     asked = find_protocols(protocols or [], normalize)  # an unknown name ends here
-    path = run.path if isinstance(run, Run) else Path(run)
-    opened = Run(path, data) if data is not None or not isinstance(run, Run) else run
-    wanted = asked or find_protocols(opened.config.eval.protocol, normalize)
-    cut = opened.config.model.head.cut
-    if cut is not None and any("+" in p.name for p in wanted):
-        raise ConfigError(f"{path}: its head cuts the raw map itself, at {cut:g}: no normalisation applies")
+    if isinstance(run, ClassifierFinder) and data is None:
+        raise ConfigError("data: a classifier has no data set of its own: say where one is (--data)")
     ranks = Ranks.join(device)
     try:
-        ranks.on_main(opened.folder.claim_predictions)
-        work = _Evaluating.of(opened, ranks, device, reuse, held_out, batch)
-        return work.evaluate(wanted, workers)
+        opened = _open(run, data, out, ranks)
+        wanted = asked or find_protocols(opened.config.eval.protocol, normalize)
+        cut = None if opened.config.classifier else opened.config.model.head.cut
+        if cut is not None and any("+" in p.name for p in wanted):
+            raise ConfigError(
+                f"{opened.path}: its head cuts the raw map itself, at {cut:g}: no normalisation applies"
+            )
+        try:
+            ranks.on_main(opened.folder.claim_predictions)
+            work = _Evaluating.of(opened, ranks, device, reuse, held_out, batch)
+            return work.evaluate(wanted, workers)
+        finally:
+            opened.folder.release()
     finally:
-        opened.folder.release()
         ranks.leave()
+
+
+def _open(
+    run: Run | ClassifierFinder | Path | str, data: Path | str | None, out: Path | str | None, ranks: Ranks
+) -> Run:
+    """The run that is meant; for a classifier, a new one on this data set."""
+    if isinstance(run, ClassifierFinder):
+        assert data is not None
+        opened = Run(ranks.on_main(lambda: start_run(run, data, out)))
+        opened.use_classifier(run.built)
+        return opened
+    if isinstance(run, Run):
+        return run if data is None else Run(run.path, data)
+    return Run(run, data)
 
 
 @dataclass(frozen=True)
@@ -94,7 +118,7 @@ class _Evaluating:
     run: Run
     ranks: Ranks
     index: DataIndex
-    localizer: Localizer | None
+    localizer: AnyLocalizer | None
     held_out: float
     batch: int
 
@@ -104,13 +128,19 @@ class _Evaluating:
     ) -> _Evaluating:
         index = ranks.on_main(lambda: open_dataset(run.config.data))
         _refuse_unfit(run, index)
-        localizer = None if reuse else run.localizer(str(ranks.device) if device == "auto" else device)
+        localizer = None if reuse else run.any_localizer(str(ranks.device) if device == "auto" else device)
+        if isinstance(localizer, OwnClass):
+            note(
+                f"the classifier knows {localizer.known} of the {localizer.number} classes of the data set: "
+                "every box is of its own best class, and GT-known alone is measured (own class); a class "
+                "table can name the others"
+            )
         return cls(run, ranks, index, localizer, held_out, batch or run.config.train.batch_size)
 
     def evaluate(self, protocols: Sequence[Protocol], workers: int | None) -> Evaluation:
         views = [view for view in VIEWS if any(p.view == view for p in protocols)]
         by_crops = [p.name for p in protocols if p.classes_by == "ten crops"]
-        crops = self.ten_crops(by_crops) if self.run.config.model.head.knows_classes else None
+        crops = self.ten_crops(by_crops) if self.knows_classes(views[0]) else None
         tests = {view: self.predictions("test", view, crops) for view in views}
         held = {view: self.predictions("held_out", view) for view in views}
         _require_one_checkpoint([p for p in (*tests.values(), *held.values(), crops) if p is not None])
@@ -118,6 +148,12 @@ class _Evaluating:
         kept = self.ranks.on_main(lambda: keep(self.run, evaluation))
         self.run.__dict__["scores"] = kept
         return evaluation
+
+    def knows_classes(self, view: ViewKind) -> bool:
+        """Whether classes are predicted, by the localizer or in earlier predictions."""
+        if self.localizer is not None:
+            return self.localizer.knows_classes
+        return self.earlier(self.run.folder.predictions_of("test", view)).header.knows_classes
 
     def ten_crops(self, asked_by: Sequence[str]) -> Predictions | None:
         """The classes of the test images by ten crops: made now where a protocol asks for them.
@@ -165,8 +201,8 @@ class _Evaluating:
         if self.localizer is None:
             return None if split == "held_out" and not folder.is_dir() else self.earlier(folder)
         samples = self.index.split("test") if split == "test" else self.held_out_samples()
-        head = self.localizer.head
-        if not samples or (split == "held_out" and head.cut is not None):  # no threshold is to be chosen
+        localizer = self.localizer
+        if not samples or (split == "held_out" and localizer.cut is not None):  # no threshold is to be chosen
             return None
         info = self.run.checkpoint
         view_used = View(view, data.image_size)
@@ -177,11 +213,11 @@ class _Evaluating:
             view_used,
             str(info),
             info.digest,
-            cut=head.cut,
-            knows_classes=head.knows_classes,
+            cut=localizer.cut,
+            knows_classes=localizer.knows_classes,
         )
         return predict(
-            self.localizer,
+            localizer,
             samples,
             folder,
             header,
@@ -196,6 +232,12 @@ class _Evaluating:
         seed = self.run.config.data.val_seed
         samples = self.index.split("val") or hold_out(self.index, self.held_out, seed).split("val")
         return tuple(s for s in samples if s.boxes)
+
+    def held_out_from(self, unseen: bool) -> str:
+        """What the images that chose thresholds were to the model."""
+        if self.run.config.classifier is not None:
+            return "no image was trained on"
+        return "images held out of training" if unseen else "images that the model has seen"
 
     def score(
         self,
@@ -231,7 +273,7 @@ class _Evaluating:
             test_digest=whole[-1].test_digest(),
             split=header.split,
             images_without_boxes=sum(not boxes for boxes in header.boxes),
-            held_out_from="images held out of training" if unseen else "images that the model has seen",
+            held_out_from=self.held_out_from(unseen),
             faults={kind: tuple(names) for kind, names in faults.items()},
         )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from wsol.api.classifying import as_finder
 from wsol.class_names import display_name
 from wsol.data.photos import batch_photos, list_photos, read_photos
 from wsol.data.transforms import View
@@ -17,6 +18,7 @@ from wsol.localization.finder import Finder
 from wsol.localization.localized import Finding, Localization
 from wsol.models.export import SUFFIXES, ModelCard
 from wsol.models.export import export as write_model
+from wsol.models.localizer import Localizer
 from wsol.run import Run
 from wsol.runs.files import replacing
 from wsol.text_table import html_table
@@ -43,9 +45,13 @@ def load(run: Run | Path | str, threshold: float | None = None, device: str = "a
     opened = run if isinstance(run, Run) else Run(run)
     if threshold is not None and not 0 <= threshold < 1:
         raise ConfigError(f"threshold {threshold} is outside 0 to 1")
-    localizer = opened.localizer(device)
     protocol = opened.protocol(opened.config.eval.protocol)
-    cut = localizer.head.cut
+    if opened.config.classifier is not None:
+        built = opened.classifier(device)
+        opened.use_classifier(built)
+        return as_finder(built, protocol.name, opened.threshold(protocol) if threshold is None else threshold)
+    localizer = opened.localizer(device)
+    cut = localizer.cut
     if cut is not None:
         if threshold is not None:
             raise ConfigError(f"threshold {threshold}: this run's head cuts its map itself, at {cut:g}")
@@ -98,7 +104,7 @@ def localize(
     photo is kept as soon as it is done, so that the same call goes on after a kill.
 
     Args:
-        run: a run, its folder, or what `wsol.load` gave.
+        run: a run, its folder, or what `wsol.load` or `wsol.from_classifier` gave.
         photos: a photo, a folder of photos, or several of both.
         out: folder for the results; None writes nothing.
         topk: how many of the best classes to look for.
@@ -115,7 +121,7 @@ def localize(
     if topk < 1:
         raise ConfigError(f"topk {topk}: at least 1 class is needed")
     if isinstance(run, Finder) and threshold is not None:
-        raise ConfigError("threshold: give it to wsol.load, which made this localizer")
+        raise ConfigError("threshold: give it to the function that made this localizer")
     given = [photos] if isinstance(photos, (str, Path)) else photos
     listed, unreadable = list_photos([Path(p) for p in given])
     finder = run if isinstance(run, Finder) else load(run, threshold, device)
@@ -128,7 +134,7 @@ def localize(
         }
         return LocalizedPhotos(found, unreadable, finder.protocol, finder.threshold)
     settings = {
-        "run": "" if isinstance(run, Finder) else str(run.path if isinstance(run, Run) else run),
+        "run": run.described if isinstance(run, Finder) else str(run.path if isinstance(run, Run) else run),
         "protocol": finder.protocol,
         "threshold": finder.threshold,
         "topk": topk,
@@ -191,6 +197,8 @@ def export(
     if format not in SUFFIXES:
         raise ConfigError(f"format {format!r}: expected {' or '.join(SUFFIXES)}")
     opened = run if isinstance(run, Run) else Run(run)
+    if opened.config.classifier is not None:
+        raise ConfigError(f"{opened.path}: a run of a plain classifier; only trained localizers are exported")
     finder = load(opened, device="cpu")
     path = Path(out) if out is not None else opened.folder.exported(SUFFIXES[format])
     info = opened.checkpoint
@@ -199,8 +207,9 @@ def export(
         view=finder.view,
         protocol=finder.protocol,
         threshold=finder.threshold,
-        cut=finder.localizer.head.cut,
+        cut=finder.localizer.cut,
         origin={"run": str(opened.path), "checkpoint": info.name, "epoch": info.epoch, "digest": info.digest},
     )
+    assert isinstance(finder.localizer, Localizer)
     write_model(finder.localizer, format, path, card, overwrite)
     return path

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from wsol.config import Config
-from wsol.errors import TrainingStopped
+from wsol.errors import ConfigError, TrainingStopped
 from wsol.run import Run
 
 
@@ -50,6 +50,8 @@ def train(
     (1, 0.02)
     """
     checked = Config.read(config, set=set)
+    if checked.classifier is not None:
+        raise ConfigError("classifier: nothing to train; measure it with `wsol evaluate --classifier`")
 
     from wsol.runs.folder import default_run_dir
     from wsol.runs.ranks import Ranks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from wsol.commands.classifier_arguments import add_classifier_arguments, chosen_run
 from wsol.commands.next_commands import localize_command, report_command
 
 HELP = "measure a trained localizer: localization and classification, by named protocols"
@@ -21,6 +22,7 @@ RUN/scores.json, beside earlier ones of the same checkpoint under other protocol
   wsol evaluate runs/demo --data elsewhere/birds       the data set was moved
   wsol evaluate runs/demo --reuse --normalize pas      score again, without the model
   torchrun --nproc-per-node 2 -m wsol evaluate RUN     two processes, equal figures
+  wsol evaluate --classifier timm:resnet50 --data ROOT a plain classifier, into a new run folder
 
 Every figure is given at three thresholds: a fixed one; the best one on held-out training images,
 which uses their boxes; and the oracle, the best one on the test images themselves.
@@ -29,22 +31,18 @@ which uses their boxes; and the oracle, the best one on the test images themselv
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("run_dir", type=Path, metavar="RUN", help="run folder of a trained localizer")
+    run_dir = add("run_dir", type=Path, metavar="RUN", help="run folder; with --classifier a new one")
     add("--data", type=Path, metavar="ROOT", help="where the data set is now (default: as trained)")
     add("--protocol", nargs="+", metavar="NAME", help="one or more, or 'all' (default: the run's own)")
     add("--normalize", metavar="NAME", help="minmax, max, pas or ivr (default: the protocol's)")
-    add(
-        "--held-out",
-        type=float,
-        default=0.1,
-        metavar="SHARE",
-        help="part of the training images that chooses the threshold, if the run held none out (default 0.1)",
-    )
+    held = "part of the training images that chooses the threshold, if the run held none out (default 0.1)"
+    add("--held-out", type=float, default=0.1, metavar="SHARE", help=held)
     add("--reuse", action="store_true", help="score the predictions of an earlier evaluation")
     add("--batch", type=int, metavar="N", help="images at a time (default: as trained)")
     add("--workers", type=int, metavar="N", help="processes that score (default: by the number of images)")
     add("--device", default="auto", help="auto, cpu or cuda (default: auto)")
     add("--json", type=Path, metavar="FILE", help="write the figures there too")
+    add_classifier_arguments(parser, not_needed=run_dir)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -58,10 +56,12 @@ def run(args: argparse.Namespace) -> None:
     from wsol.runs.files import write_json
     from wsol.runs.ranks import is_main_process
 
+    classifier, run_dir = chosen_run(args)
     found = evaluate(
-        args.run_dir,
+        classifier or run_dir,
         args.protocol,
         data=args.data,
+        out=run_dir if classifier else None,
         normalize=args.normalize,
         held_out=args.held_out,
         reuse=args.reuse,
@@ -72,6 +72,6 @@ def run(args: argparse.Namespace) -> None:
     if is_main_process():
         if args.json:
             write_json(args.json, found.to_json(), parents=True)
-        print("\n".join(evaluation_lines(found, str(args.run_dir))))
-        run = Run(args.run_dir)
+        print("\n".join(evaluation_lines(found, str(run_dir))))
+        run = Run(run_dir)
         print(f"next: {report_command(run)}, or {localize_command(run)}")

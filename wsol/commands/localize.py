@@ -6,14 +6,18 @@ import argparse
 import sys
 from pathlib import Path
 
+from wsol.commands.classifier_arguments import add_classifier_arguments, chosen_classifier
+
 HELP = "find objects in new photos: overlays and boxes as JSON, CSV and COCO"
 DESCRIPTION = """\
-Find the object in photos that the localizer has never seen; no annotations are needed.
+Find the object in photos that the localizer has never seen; no annotations are needed. With --classifier the
+boxes come from a plain classifier that was never trained for it (docs/any-classifier.md).
 
 examples:
   wsol localize runs/demo bird.jpg --out found
   wsol localize runs/demo holiday/ more/*.png --out found --topk 3
   wsol localize runs/demo bird.jpg --out found --class "Blue Jay"
+  wsol localize --classifier timm:resnet50 holiday/ --method layercam --out found
 
 Writes to the output folder: overlays/ (one PNG for each photo), boxes.json, boxes.csv and boxes_coco.json.
 Every photo is kept as soon as it is done: after a kill, the same command goes on where it stopped.
@@ -28,8 +32,8 @@ LISTED = 20  # photos up to which each is printed
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("run_dir", type=Path, metavar="RUN", help="run folder of a trained localizer")
-    add("photos", type=Path, nargs="+", metavar="IMAGE|FOLDER", help="photos, or folders of them")
+    add("run_dir", type=Path, metavar="RUN", help="run folder; leave it out with --classifier")
+    photos = add("photos", type=Path, nargs="+", metavar="IMAGE|FOLDER", help="photos, or folders of them")
     add("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
     add("--class", dest="class_name", metavar="NAME", help="look for this class alone")
     add("--topk", type=int, default=5, metavar="K", help="classes to look for (default: 5)")
@@ -41,19 +45,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--overwrite", action="store_true", help="write into a folder that is not empty")
     add("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    add_classifier_arguments(parser, not_needed=photos)
 
 
 def run(args: argparse.Namespace) -> int:
     from wsol.api.localizing import localize
     from wsol.class_names import display_name
 
+    classifier = chosen_classifier(args, args.threshold)
     found = localize(
-        args.run_dir,
-        args.photos,
+        classifier or args.run_dir,
+        [args.run_dir, *(args.photos or ())] if classifier else args.photos,
         args.out,
         topk=args.topk,
         class_name=args.class_name,
-        threshold=args.threshold,
+        threshold=None if classifier else args.threshold,
         overwrite=args.overwrite,
         device=args.device,
     )

@@ -6,15 +6,33 @@ Validation, evaluation and photos all use this, so they get the same numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from wsol.models.localizer import Localizer
+from wsol.records import LocalizerOutput
+
+
+class AnyLocalizer(Protocol):
+    """What finds objects: a trained `Localizer`, or a plain classifier with a map method.
+
+    mean: lies on the device that it runs on. cut: where it cuts raw maps itself, None where thresholds do.
+    knows_classes: whether it tells the classes apart that it is asked for.
+    """
+
+    @property
+    def mean(self) -> Tensor: ...
+    @property
+    def cut(self) -> float | None: ...
+    @property
+    def knows_classes(self) -> bool: ...
+    def __call__(self, images: Tensor, /) -> LocalizerOutput: ...
+    def maps_for(self, output: LocalizerOutput, labels: Tensor, /) -> Tensor: ...
+    def masks(self) -> list[Tensor]: ...
+    def eval(self) -> AnyLocalizer: ...
 
 
 class LookedAt(NamedTuple):
@@ -31,7 +49,7 @@ class LookedAt(NamedTuple):
 
 
 @torch.inference_mode()
-def look_at(localizer: Localizer, images: Tensor, choose: Callable[[Tensor], Tensor]) -> LookedAt:
+def look_at(localizer: AnyLocalizer, images: Tensor, choose: Callable[[Tensor], Tensor]) -> LookedAt:
     """One forward pass. images: uint8 (N, 3, S, S). choose: from logits (N, C) to labels (N, K)."""
     device = localizer.mean.device
     output = localizer(images.to(device, non_blocking=True))
@@ -48,7 +66,7 @@ def look_at(localizer: Localizer, images: Tensor, choose: Callable[[Tensor], Ten
 
 
 @torch.inference_mode()
-def classify_crops(localizer: Localizer, images: Tensor) -> NDArray[np.float32]:
+def classify_crops(localizer: AnyLocalizer, images: Tensor) -> NDArray[np.float32]:
     """(N, C) the mean over the crops of each image of the softmax of its logits.
 
     images: uint8 (N, K, 3, S, S). The crops of a place pass the network together, so that a pass has as many

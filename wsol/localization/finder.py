@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,14 +15,11 @@ from wsol.data.image import Photo, to_rgb
 from wsol.data.photos import quiet_decoder
 from wsol.data.transforms import View
 from wsol.errors import ConfigError
-from wsol.localization.batch import look_at
+from wsol.localization.batch import AnyLocalizer, look_at
 from wsol.localization.cutter import MapCutter
 from wsol.localization.extraction import Extraction
 from wsol.localization.localized import Finding, Localization
 from wsol.registry import suggest
-
-if TYPE_CHECKING:
-    from wsol.models.localizer import Localizer
 
 
 @dataclass(frozen=True)
@@ -33,7 +29,7 @@ class Finder:
     protocol: the name of the protocol whose `extraction` cuts the maps. threshold: where they are cut.
     """
 
-    localizer: Localizer
+    localizer: AnyLocalizer
     classes: tuple[str, ...]
     protocol: str
     extraction: Extraction
@@ -72,6 +68,11 @@ class Finder:
             for image, *rest in zip(images, seen.labels.tolist(), scores.tolist(), seen.maps, strict=True)
         ]
 
+    @property
+    def described(self) -> str:
+        """What it is made of, in words; '' where only the caller knows."""
+        return ""
+
     def find_class(self, name: str) -> int:
         """The label of a class by its name, or by the name that pictures show."""
         label = find_label(name, self.classes)
@@ -85,7 +86,7 @@ class Finder:
         size = image.shape[1], image.shape[0]
         found: list[Finding] = []
         for label, score, raw in zip(labels, scores, maps, strict=True):
-            cutter = MapCutter(raw, size, self.view, cut=self.localizer.head.cut)
+            cutter = MapCutter(raw, size, self.view, cut=self.localizer.cut)
             boxes = cutter.find(self.extraction, np.array([self.threshold]))
             box = self.extraction.to_original(self.view, boxes.single[boxes.level[0]], size)
             empty = bool(boxes.empty[boxes.level[0]])

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,18 +17,15 @@ from tqdm import tqdm
 from wsol.data.dataset import Batch, make_eval_loader
 from wsol.data.transforms import View
 from wsol.freed_memory import freed_memory_kept
-from wsol.localization.batch import classify_crops, look_at
+from wsol.localization.batch import AnyLocalizer, classify_crops, look_at
 from wsol.localization.predictions import Header, Predictions, PredictionsWriter
 from wsol.records import Sample
 from wsol.runs.files import new_draft_folder
 from wsol.runs.ranks import Ranks
 
-if TYPE_CHECKING:
-    from wsol.models.localizer import Localizer
-
 
 def predict(
-    localizer: Localizer,
+    localizer: AnyLocalizer,
     samples: Sequence[Sample],
     folder: Path,
     header: Header,
@@ -63,7 +60,7 @@ def predict(
 
 
 def predict_by_ten_crops(
-    localizer: Localizer,
+    localizer: AnyLocalizer,
     samples: Sequence[Sample],
     folder: Path,
     header: Header,
@@ -82,7 +79,7 @@ def predict_by_ten_crops(
 
 
 def _predict(
-    localizer: Localizer,
+    localizer: AnyLocalizer,
     samples: Sequence[Sample],
     folder: Path,
     header: Header,

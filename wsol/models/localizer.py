@@ -118,6 +118,16 @@ class Localizer(nn.Module):
         shape = (*labels.shape, *one.shape[1:])
         return one.reshape(len(labels), *[1] * (labels.ndim - 1), *one.shape[1:]).expand(shape)
 
+    @property
+    def cut(self) -> float | None:
+        """Where the head cuts its raw maps itself; None where thresholds do."""
+        return self.head.cut
+
+    @property
+    def knows_classes(self) -> bool:
+        """Whether it tells classes apart."""
+        return self.head.knows_classes
+
     def masks(self) -> list[Tensor]:
         """The masks (N, C) of the head's channel attentions in the last forward pass, in the head's order.
 

@@ -30,22 +30,46 @@ def timm_network(name: str, **options: Any) -> Any:
         raise ConfigError(f"model.backbone: timm cannot build {name!r} with {options}: {error}") from None
 
 
-def timm_weights(weights: Weights, network: Any, hint: str = "") -> Loaded:
-    """Load `weights` into a timm model; its own ones come from the hub, and tell the normalisation."""
+def timm_with_classifier(name: str, classes: int | None = None) -> Any:
+    """The timm model `name` with new weights and its classifier. classes: how many; None for its own number.
+
+    Raises:
+        ConfigError: timm has no such model, or cannot build it.
+    """
+    if name.partition(".")[0] not in timm.list_models():
+        raise ConfigError(f"timm has no model {name!r}{suggest(name, timm.list_models())}")
+    try:
+        return timm.create_model(name, pretrained=False, num_classes=classes)
+    except (TypeError, ValueError, AssertionError, NotImplementedError, RuntimeError) as error:
+        raise ConfigError(f"timm cannot build {name!r}: {error}") from None
+
+
+def timm_normalisation(network: Any) -> Normalisation:
+    """What the model's own weights expect of its input."""
     config = network.pretrained_cfg
-    tag = ".".join(str(config[key]) for key in ("architecture", "tag") if config.get(key))
-    normalisation = Normalisation(
-        tuple(config["mean"]), tuple(config["std"]), f"what timm's weights {tag} expect"
+    return Normalisation(
+        tuple(config["mean"]), tuple(config["std"]), f"what timm's weights {_tag(network)} expect"
     )
 
-    def imagenet() -> Path:
-        if config.get("hf_hub_id"):
-            return _from_hub(config["hf_hub_id"])
-        if config.get("url"):
-            return download(config["url"])
-        raise FileNotFoundError(f"timm publishes no weights for {tag}")
 
-    return weights.load(network, normalisation, imagenet, hint=hint)
+def timm_public(network: Any) -> Path:
+    """The model's own weights, from the hub or timm's site."""
+    config = network.pretrained_cfg
+    if config.get("hf_hub_id"):
+        return _from_hub(config["hf_hub_id"])
+    if config.get("url"):
+        return download(config["url"])
+    raise FileNotFoundError(f"timm publishes no weights for {_tag(network)}")
+
+
+def _tag(network: Any) -> str:
+    config = network.pretrained_cfg
+    return ".".join(str(config[key]) for key in ("architecture", "tag") if config.get(key))
+
+
+def timm_weights(weights: Weights, network: Any, hint: str = "") -> Loaded:
+    """Load `weights` into a timm model; its own ones come from the hub, and tell the normalisation."""
+    return weights.load(network, timm_normalisation(network), lambda: timm_public(network), hint=hint)
 
 
 def _from_hub(repository: str) -> Path:

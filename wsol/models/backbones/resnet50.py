@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torchvision
 from torch import nn
@@ -11,6 +11,13 @@ from wsol.models.backbone import Backbone
 from wsol.models.strides import StridePlan, set_strides, stride_plan
 from wsol.models.weights import IMAGENET, Weights, download
 from wsol.registry import BACKBONES
+
+
+def move_strides_to_1x1(network: Any) -> None:
+    """Give the stride of layers 2 to 4 to the first 1x1 convolution, as weights converted from Keras need."""
+    for layer in (network.layer2, network.layer3, network.layer4):
+        block = layer[0]
+        block.conv1.stride, block.conv2.stride = block.conv2.stride, block.conv1.stride
 
 
 @BACKBONES.register("resnet50", "ResNet50 with its last stride removed (He et al., 2016)")
@@ -35,8 +42,7 @@ def resnet50(
     loaded = weights.load(network, IMAGENET, (lambda: download(url)) if variant == "torchvision" else None)
     layers = {"layer2_0": network.layer2[0], "layer3_0": network.layer3[0], "layer4_0": network.layer4[0]}
     if variant == "keras":
-        for block in layers.values():
-            block.conv1.stride, block.conv2.stride = block.conv2.stride, block.conv1.stride
+        move_strides_to_1x1(network)
     stages = {
         "conv1": nn.Sequential(network.conv1, network.bn1, network.relu),
         "maxpool": network.maxpool,

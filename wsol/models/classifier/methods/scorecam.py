@@ -1,0 +1,48 @@
+"""Score-CAM."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import interpolate
+
+from wsol.models.classifier.methods.method import MapMethod, weighted
+from wsol.models.classifier.network import Seen
+from wsol.registry import MAP_METHODS
+
+TINY = 1e-8  # against constant channels, as in pytorch-grad-cam
+
+
+@MAP_METHODS.register("scorecam", "channels as masks on the image; no gradients, slow (Wang et al., 2020)")
+class ScoreCAM(MapMethod):
+    """M = relu(sum_c w_c A_c),  w = softmax over c of z_y(x o u_c),  u_c: A_c at the image's size in [0, 1].
+
+    Every image takes as many passes as the layer has channels, in parts of `batch`, so that memory does not
+    grow with the channels. The passes serve all classes that are asked for.
+
+    Wang et al., "Score-CAM: Score-Weighted Visual Explanations for Convolutional Neural Networks",
+    CVPRW 2020.
+    The score of an empty image, which the paper takes off, does not change the softmax.
+
+    Args:
+        batch: masked images in one pass.
+    """
+
+    def __init__(self, batch: int = 16) -> None:
+        if batch < 1:
+            raise ValueError(f"batch {batch} is less than 1")
+        self.batch = batch
+
+    def maps(self, seen: Seen, labels: Tensor) -> Tensor:
+        found = []
+        for x, features, own in zip(seen.x, seen.features, labels, strict=True):
+            scores = torch.cat([self._masked(seen, x, part)[:, own] for part in features.split(self.batch)])
+            weights = scores.softmax(dim=0).T  # (K, C)
+            found.append(weighted(features.expand(len(own), *features.shape), weights))
+        return torch.stack(found).relu()
+
+    def _masked(self, seen: Seen, x: Tensor, channels: Tensor) -> Tensor:
+        """The scores (B, classes) of one image x under B channels as masks."""
+        masks = interpolate(channels[None], size=x.shape[1:], mode="bilinear", align_corners=True)[0]
+        least, most = masks.amin(dim=(1, 2), keepdim=True), masks.amax(dim=(1, 2), keepdim=True)
+        return seen.network.scores(x * ((masks - least) / (most - least + TINY))[:, None])
