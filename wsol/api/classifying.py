@@ -112,7 +112,7 @@ def as_finder(built: BuiltClassifier, protocol: str, threshold: float | None) ->
 
 
 def new_run_dir(finder: ClassifierFinder) -> Path:
-    """Where its evaluation goes unless one says it: `runs/<name>-<method>`, with -2, -3, ... if that is taken."""
+    """Where its evaluation goes by default: `runs/<name>-<method>`, with -2, -3, ... if that is taken."""
     short = finder.built.config.name.rpartition(":")[2].strip("<>")
     return default_run_dir(f"{short}-{finder.method}", resume=False)
 
