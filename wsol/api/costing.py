@@ -90,7 +90,7 @@ def attention_costs(attentions: Sequence[str] | None = None, *, batch_size: int 
     >>> import wsol
     >>> (row,) = wsol.attention_costs(["eca"], batch_size=1).rows
     >>> row.parameters, row.paper.parameters
-    (80, 'odd(log2(C)/2 + 1/2)')
+    (86, 'odd(log2(C)/2 + 1/2)')
     """
     import torch
 

@@ -21,8 +21,7 @@ results. Every step is an ordinary command, printed before it runs, so that you 
 
 CONFIG = "demo"  # one of the configs that come with wsol
 FAST = {"data.train": 40, "train.epochs": 12}  # what `--fast` changes in it
-# Those without ten crops, which take ten more passes of each image.
-PROTOCOLS = ("gpca", "wsoleval-v1", "wsoleval-v2", "adl", "tscam")
+PROTOCOLS = ("gpca", "wsoleval-v1", "wsoleval-v2", "adl", "tscam")  # without ten crops, which take long
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,8 +67,7 @@ def steps(birds: Path, sheet: Path, run_dir: Path, changes: Mapping[str, object]
 
     counts = Config.read(CONFIG, set=changes).data.options  # how many birds the config trains on
     paint = ["data", "synth", str(birds), *(word for k, v in counts.items() for word in (f"--{k}", str(v)))]
-    values = {"data.root": birds, **changes}
-    run = str(run_dir)
+    values, run = {"data.root": birds, **changes}, str(run_dir)
     return [
         *([] if birds.exists() else [paint]),
         ["data", "check", str(birds)],

@@ -113,6 +113,7 @@ def test_the_command_leaves_a_complete_folder(
     assert set(rows[0]) == {
         *("epoch", "lr", "loss", "accuracy", "gradient_norm", "mask_std", "images_per_second", "seconds"),
         *("val_top1_cls", "val_top1_loc", "val_gt_known_loc"),
+        *(f"head.attention.theta{i}" for i in range(4)),
     }
     output = capsys.readouterr().out
     assert sum(line.startswith("epoch ") for line in output.splitlines()) == 3
