@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.helpers.configs import MakeConfig, tiny_config
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from wsol.runs.ranks import Ranks
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+# How long an example takes says more about what else the machine does than about the code.
+settings.register_profile("wsol", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("wsol")
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -99,6 +99,7 @@ def test_a_config_is_fitted(path: Path) -> None:
         assert localizer(images).maps.any()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", rows())
 def test_a_config_takes_a_step(path: Path) -> None:
     config = small(load_config(path))

@@ -193,6 +193,7 @@ def test_keeps_its_promises(backbone: str, drop: str, head: str, attention: str)
 
 @pytest.mark.parametrize("backbone", backbones())
 @pytest.mark.parametrize("head", FITTED)
+@pytest.mark.long
 def test_a_fitted_head_keeps_its_promises(backbone: str, head: str) -> None:
     """One map and no classes; everything that it has fitted is in its checkpoint."""
     localizer, other = (build(backbone, "none", head, "identity").eval() for _ in range(2))
@@ -258,6 +259,7 @@ def test_every_drop_block_and_attention_works_at_a_tap(tap: str) -> None:
     # Tracing a large network takes seconds: a plain run of the tests does it for the smallest one.
     [pytest.param(*row, marks=[] if row[0] == SMALLEST else [pytest.mark.long]) for row in EXPORTED],
 )
+@pytest.mark.long
 def test_exports_its_eval_graph(backbone: str, drop: str, head: str, attention: str) -> None:
     localizer = build(backbone, drop, head, attention).eval()
     shapes = {"images": {0: torch.export.Dim("batch", min=1, max=64)}}

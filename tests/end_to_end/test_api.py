@@ -125,6 +125,7 @@ def test_functions_raise_and_never_print(
     assert (said.out, said.err) == ("", "")
 
 
+@pytest.mark.long
 def test_the_script_of_the_readme(repository: Path, tmp_path: Path) -> None:
     """Twelve lines with no other import: paints, trains, evaluates, compares and reports."""
     text = (repository / "README.md").read_text()

@@ -32,7 +32,6 @@ def test_the_config_of_the_demo_comes_with_the_package() -> None:
     assert demo.CONFIG in shipped_configs()
 
 
-@pytest.mark.slow
 def test_the_whole_story(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,6 +82,7 @@ def test_the_step_is_not_taken(
     assert not (run.path / "diverged.json").exists(), "it told of the attempt before"
 
 
+@pytest.mark.long
 def test_half_precision_that_never_recovers_ends_the_run(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,8 +20,6 @@ from wsol.runs.history import TIME_COLUMNS, read_csv
 from wsol.runs.ranks import Ranks
 from wsol.training.validation import Validator
 
-pytestmark = [pytest.mark.slow]
-
 
 @pytest.mark.long
 def test_two_ranks_do_what_one_does(birds: Path) -> None:

@@ -27,7 +27,10 @@ from wsol.runs.history import read_csv
 
 @pytest.mark.parametrize(
     ("method", "workers"),
-    [*product(("adl", "dgdm", "danet"), (0, 2)), *product(("bas", "acol", "spg"), (0,))],
+    [
+        *product(("adl", "dgdm", "danet", "bas", "acol", "spg"), (0,)),
+        *(pytest.param(name, 2, marks=pytest.mark.long) for name in ("adl", "dgdm", "danet")),
+    ],
 )
 def test_stopped_in_the_middle_of_epochs(birds: Path, tmp_path: Path, method: str, workers: int) -> None:
     config = tiny_config(birds, method, data__workers=workers)

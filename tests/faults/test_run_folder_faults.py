@@ -141,7 +141,7 @@ def test_left_over_temporary_files_go_at_the_next_start(config: Config, tmp_path
     assert not any(p.exists() for p in leftovers)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_disk_that_fills_up_ends_the_command_and_keeps_the_checkpoint(
     config: Config, tmp_path: Path, wsol: Callable[..., subprocess.Popen[str]]
 ) -> None:

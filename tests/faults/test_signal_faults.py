@@ -57,10 +57,8 @@ def test_the_former_handlers_come_back() -> None:
     assert [signal.getsignal(s) for s in StopSignal.SIGNALS] == before
 
 
-@pytest.mark.parametrize(
-    ("number", "code", "workers"),
-    [(signal.SIGTERM, 143, 0), pytest.param(signal.SIGINT, 130, 2, marks=pytest.mark.long)],
-)
+@pytest.mark.parametrize(("number", "code", "workers"), [(signal.SIGTERM, 143, 0), (signal.SIGINT, 130, 2)])
+@pytest.mark.long
 def test_the_whole_command_saves_and_leaves(
     number: signal.Signals,
     code: int,

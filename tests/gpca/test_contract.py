@@ -194,6 +194,7 @@ def test_gradients_reach_the_input_and_every_parameter(attention: Attention) -> 
 
 
 @pytest.mark.parametrize("strict", [True, pytest.param(False, marks=pytest.mark.long)])
+@pytest.mark.long
 def test_export_in_eval(attention: Attention, strict: bool) -> None:
     move(attention)
     attention.eval()

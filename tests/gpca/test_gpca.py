@@ -317,6 +317,7 @@ def test_nan_in_one_sample_makes_its_whole_mask_nan(maps: Callable[..., Tensor])
     assert mask[0].isfinite().all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("variant", ["full", "local", "mha"])
 def test_an_exported_program_adds_jitter_and_keeps_nan_to_its_sample(
     variant: Any, maps: Callable[..., Tensor]

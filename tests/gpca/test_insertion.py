@@ -162,6 +162,7 @@ def test_a_state_dict_goes_through_a_file(network: Network) -> None:
 
 
 @pytest.mark.parametrize("after", [BLOCKS, "blocks.?"], ids=["after a torch layer", "after a block"])
+@pytest.mark.long
 def test_fx_export_and_compile_agree(network: Network, after: str) -> None:
     insert_attention(network, "gpca", after=after, example=X)
     expected = network(X)

@@ -132,6 +132,7 @@ def test_a_copy_of_srp_continues_on_its_own() -> None:
     assert not any("generator" in key for key in module.state_dict())
 
 
+@pytest.mark.long
 def test_srp_can_be_compiled_in_training() -> None:
     module = SRP(8).train()
     x = torch.randn(4, 8, 6, 6)

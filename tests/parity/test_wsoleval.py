@@ -132,8 +132,8 @@ def truths_for(rng: np.random.Generator, size: tuple[int, int]) -> list[tuple[fl
     return boxes
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("num_thresholds", [100, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("num_thresholds", [100, 1000])
 def test_every_overlap_is_equal(num_thresholds: int) -> None:
     rng = np.random.default_rng(num_thresholds)
     thresholds = np.arange(0, 1, 1 / num_thresholds)

@@ -103,6 +103,7 @@ def test_refuses(head: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["bas", "acol"])
+@pytest.mark.long
 def test_the_exported_program_has_the_same_maps(name: str) -> None:
     localizer = build(name, **({"topk": 3} if name == "bas" else {}))
     model = Exported(localizer, CLASSES).eval()

@@ -45,7 +45,7 @@ def expected(localizer: Localizer, batch: torch.Tensor) -> tuple[torch.Tensor, t
     return output.logits, output.maps
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("attention", ["se", "gpca"])
 def test_torch_program_agrees_at_every_batch_size(attention: str, tmp_path: Path) -> None:
     out = tmp_path / "bird.pt2"
@@ -57,7 +57,7 @@ def test_torch_program_agrees_at_every_batch_size(attention: str, tmp_path: Path
             torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_onnxruntime_agrees_at_every_batch_size(tmp_path: Path) -> None:
     runtime: Any = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     pytest.importorskip("onnxscript", reason="onnxscript is not installed")

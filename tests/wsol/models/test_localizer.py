@@ -249,6 +249,7 @@ def test_the_heads_layers_start_as_danet_starts_them() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.long
 def test_torch_compile_sees_the_same_network(images: torch.Tensor) -> None:
     localizer = build(drop=Drop.of("adl"), attention="gpca")
     compiled = torch.compile(localizer, backend="eager")

@@ -22,7 +22,7 @@ from wsol.models.timm_network import timm_network
 from wsol.models.weights import IMAGENET, Normalisation, Weights
 from wsol.registry import BACKBONES
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 V1 = "mobilenet_v1_imagenet.pth"
 PER_CLASS, NUM_CLASSES = 8, 8

@@ -125,6 +125,7 @@ def test_v2_maximises_each_iou_on_its_own(make_predictions: Made) -> None:
     assert figures["max_box_acc_v2"] == pytest.approx(200 / 3)
 
 
+@pytest.mark.long
 def test_one_and_two_processes_agree(make_predictions: Made) -> None:
     rng = np.random.default_rng(0)
     maps = rng.normal(size=(150, 7, 7)).cumsum(axis=1).cumsum(axis=2)

@@ -207,6 +207,7 @@ def test_channels_last_only_changes_the_layout(make_config: MakeConfig, alone: R
         torch.testing.assert_close(gradients(last)[name], gradient, rtol=1e-8, atol=1e-10, msg=name)
 
 
+@pytest.mark.long
 def test_compiled_steps_are_the_same_steps(
     make_config: MakeConfig, alone: Ranks, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from wsol.views.analysis import analyze_runs, find_labels, find_scalars
 from wsol.views.mask_figures import draw_mask_figures, write_mask_tables
 
 
+@pytest.mark.long
 def test_means_over_seeds(tmp_path: Path) -> None:
     runs = [Run(make_evaluated_run(tmp_path / f"run-{seed}", seed=seed)) for seed in (0, 1)]
     for run in runs:

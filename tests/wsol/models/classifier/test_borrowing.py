@@ -115,13 +115,13 @@ def test_nothing_is_kept_from_photo_to_photo() -> None:
 
     def tensors() -> int:
         gc.collect()
-        return sum(isinstance(one, Tensor) for one in gc.get_objects())
+        return sum(issubclass(type(one), Tensor) for one in gc.get_objects())
 
     maps_of(localizer, images(), LABELS)
     before = tensors()
     for _ in range(5):
         maps_of(localizer, images(), LABELS)
-    assert tensors() == before
+    assert tensors() <= before  # those of other tests may go meanwhile
 
 
 class Flat(nn.Module):
