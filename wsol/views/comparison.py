@@ -7,6 +7,7 @@ from pathlib import Path
 
 from wsol.scoring.significance import ALPHA, Spread
 from wsol.views import comparison_formats
+from wsol.views.comparison_figure import draw_comparison
 
 CHOSEN_MARKS = {"threshold": "†", "checkpoint": "‡"}
 
@@ -69,8 +70,8 @@ class Comparison:
         return comparison_formats.to_csv(self.rows)
 
     def draw(self, path: Path) -> None:
-        """A picture: a panel for each figure, a dot with its deviation for each row."""
-        comparison_formats.draw(self.rows, self.caption, path)
+        """A figure as .png, .pdf or .svg: a panel for each figure, a dot with its deviation for each row."""
+        draw_comparison(self.rows, self.caption, path)
 
     def __str__(self) -> str:
         return self.to_markdown()
