@@ -29,7 +29,7 @@ def draw_beta(path: Path | str, parameters: Sequence[tuple[float, float]] = PAPE
     across = min(len(parameters), IN_A_ROW)
     down = -(-len(parameters) // across)
     with paper_style():
-        figure = new_figure(PAGE * across / IN_A_ROW, 2.1 * down)
+        figure = new_figure(PAGE * across / IN_A_ROW, 2.7 * down)
         for place, (a, b) in enumerate(parameters, start=1):
             _draw_densities(figure.add_subplot(down, across, place), Beta(a, b))
         write_figure(figure, Path(path), parents=True)
@@ -49,4 +49,4 @@ def _draw_densities(axes: Axes, beta: Beta) -> None:
     # A beta density may be infinite at the ends: the sharp peak of the Laplace sets the height.
     top = 1.1 * Laplace(beta).log_prob(torch.tensor(beta.mean)).exp().item()
     axes.set(title=f"a = {beta.a:g}, b = {beta.b:g}", xlabel="v", ylim=(0, top))
-    axes.legend()
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=2)  # below: inside it would hide lines

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from wsol.scoring.metrics import Metric
     from wsol.views.comparison import ComparedRow
 
-OWN, OTHERS = COLOURS[0], GREY
 IN_A_ROW = 4  # panels
 LINE_HEIGHT = 0.17  # inches
 CAPTION_WIDTH = 130  # letters
@@ -42,21 +41,18 @@ def draw_comparison(rows: Sequence[ComparedRow], caption: str, path: Path) -> No
             axes = figure.add_subplot(down, across, place + 1)
             _draw_metric(axes, rows, metric)
             axes.set_yticks(range(len(rows)), labels if place % across == 0 else [""] * len(rows))
+        whose = {"published" if row.published else "ours": row for row in rows}
         marks = [
-            Line2D(
-                [],
-                [],
-                color=colour,
-                marker="o",
-                markersize=4,
-                linestyle="",
-                label=f"{who}, filled where best",
-            )
-            for who, colour in (("ours", OWN), ("published", OTHERS))
+            Line2D([], [], color=_colour(row), marker="o", ms=4, ls="", label=f"{who}, filled where best")
+            for who, row in whose.items()
         ]
         figure.legend(handles=marks, loc="outside upper right", ncols=2)
         figure.supxlabel("\n".join(words), fontsize=7)
         write_figure(figure, path, parents=True)
+
+
+def _colour(row: ComparedRow) -> str:
+    return GREY if row.published else COLOURS[0]
 
 
 def _draw_metric(axes: Axes, rows: Sequence[ComparedRow], metric: Metric) -> None:
@@ -69,7 +65,7 @@ def _draw_metric(axes: Axes, rows: Sequence[ComparedRow], metric: Metric) -> Non
             y,
             xerr=0 if math.isnan(sample.std) else sample.std,
             fmt="o",
-            color=OTHERS if row.published else OWN,
+            color=_colour(row),
             markerfacecolor=None if metric.key in row.best else "white",
             markersize=4,
             capsize=2,
