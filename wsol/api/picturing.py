@@ -39,7 +39,7 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Report:
-    """What `report` wrote: one HTML file; figures and a folder of large pictures where they were asked for."""
+    """What `report` wrote: one HTML file, and the figures and large pictures that were asked for."""
 
     path: Path
     figures: tuple[Path, ...] = ()

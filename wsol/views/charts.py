@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 380, 240
 TONES = 6  # colours that the page's style names: the first of the figures' style
-LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 40
+LEFT, RIGHT, TOP, BOTTOM = 50, 10, 10, 40
 
 
 @dataclass(frozen=True)

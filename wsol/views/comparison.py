@@ -8,6 +8,7 @@ from pathlib import Path
 from wsol.scoring.significance import ALPHA, Spread
 from wsol.views import comparison_formats
 from wsol.views.comparison_figure import draw_comparison
+from wsol.views.comparison_page import comparison_page
 
 CHOSEN_MARKS = {"threshold": "†", "checkpoint": "‡"}
 
@@ -68,6 +69,10 @@ class Comparison:
     def to_csv(self) -> str:
         """One line for each row, with mean, deviation, number of runs and p-value of each figure."""
         return comparison_formats.to_csv(self.rows)
+
+    def to_page(self) -> str:
+        """One HTML file in the style of the report; it loads nothing."""
+        return comparison_page(self.rows, self.caption)
 
     def draw(self, path: Path) -> None:
         """A figure as .png, .pdf or .svg: a panel for each figure, a dot with its deviation for each row."""

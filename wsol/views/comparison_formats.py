@@ -21,7 +21,8 @@ def shown_metrics(rows: Sequence[ComparedRow]) -> list[Metric]:
     return [m for key, m in headline_metrics().items() if any(key in row.figures for row in rows)]
 
 
-def _value(sample: Spread, plus_minus: str) -> str:
+def value_text(sample: Spread, plus_minus: str) -> str:
+    """The mean, with its deviation where there is one."""
     return (
         f"{sample.mean:.2f}" if math.isnan(sample.std) else f"{sample.mean:.2f}{plus_minus}{sample.std:.2f}"
     )
@@ -36,7 +37,7 @@ def _cells(
         if sample is None:
             cells.append(none)
             continue
-        text = _value(sample, plus_minus)
+        text = value_text(sample, plus_minus)
         text = bold.format(text) if key in row.best else text
         cells.append(text + (star if row.significant(key) else ""))
     return cells

@@ -35,7 +35,7 @@ class Misnamed:
 
     @classmethod
     def of(cls, judged: Judged, predicted: NDArray[np.integer], column: int) -> Misnamed:
-        """judged: by the map of the true class. predicted: (N,) labels; -1 where an image could not be read."""
+        """judged: by the map of the true class. predicted: (N,) labels, -1 where there is none."""
         labels = np.asarray(judged.source.labels)
         rows = np.flatnonzero((predicted >= 0) & (predicted != labels))
         return cls(

@@ -62,7 +62,7 @@ def _mask_charts(measured: Sequence[Measured], masks: Mapping[int, NDArray[np.fl
     return [
         Histogram("mask_values", "Mask values, all channels", edges.tolist(), every, "mask value"),
         Histogram("mask_true_class", "Mask values of the true class", edges.tolist(), own, "mask value"),
-        LineChart("mask_means", "Mean mask of each channel", means, "channel", "mask", whole=True),
+        LineChart("mask_means", "Mean mask of each channel", means, "channel", "", whole=True),
     ]
 
 
@@ -78,7 +78,7 @@ def _learned_charts(measured: Sequence[Measured]) -> list[Chart]:
             if name in own
         ]
         file = f"attention_{name.replace('.', '_')}"
-        charts.append(LineChart(file, f"Attention: {name}", lines, "epoch", name, whole=True))
+        charts.append(LineChart(file, f"Attention: {name}", lines, "epoch", "", whole=True))
     return [chart for chart in charts if chart.kept()]
 
 
