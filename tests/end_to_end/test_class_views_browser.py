@@ -259,7 +259,8 @@ def test_the_page_of_a_comparison(browser: Any, run: Run, tmp_path: Path, width:
         head = browser.find_element("css selector", "#results th:nth-child(6) button")
         browser.execute_script("arguments[0].click()", head)
         column = browser.execute_script(
-            "return [...document.querySelectorAll('#results tbody tr')].map(r => parseFloat(r.cells[5].textContent) || 0)"
+            "return [...document.querySelectorAll('#results tbody tr')]"
+            ".map(r => parseFloat(r.cells[5].textContent) || 0)"
         )
         assert column == sorted(column)
         loaded = browser.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")

@@ -23,7 +23,8 @@ OF_SEVERAL_RUNS = ("top1_loc", "gt_known_loc")
 COST_NOTE = (
     "An image with a wrong class is a miss, even where the box of its true class passes. Such images are "
     "what a confusion costs: with the right class they would be top-1 hits. Points are percentage points of "
-    "top-1 localization, at the protocol's threshold, over all test images. Choose a pair to see its images."
+    "top-1 localization, at the protocol's threshold, over all test images. The pictures "
+    "show the box of the true class. Choose a pair to see all its images."
 )
 
 
@@ -96,7 +97,7 @@ def _pair_row(
         chosen = (run.between(a, b) | run.between(b, a)) & run.passed
         shots += [place[row] for row in run.rows[chosen].tolist() if row in place]
     told = [
-        f"{sum(c.images):,} of {names[c.true]} named {names[c.named]}, box passes in {sum(c.passed):,}"
+        f"{_count(sum(c.images))} of {names[c.true]} named {names[c.named]}, box passes in {sum(c.passed):,}"
         for c in (pair.first, pair.second)
         if sum(c.images)
     ]
@@ -132,6 +133,10 @@ def _class_figures(measured: Measured, judged: Judged, keys: Sequence[str]) -> d
         "of_class": [[_percent(own.get(name, {}), key) for key in keys] for name in classes],
         "outcomes": outcomes.tolist(),
     }
+
+
+def _count(images: int) -> str:
+    return "1 image" if images == 1 else f"{images:,} images"
 
 
 def _percent(figures: Mapping[str, float], key: str) -> str:

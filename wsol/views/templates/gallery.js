@@ -304,27 +304,37 @@ const gallery = (() => {
   byId("close").addEventListener("click", () => dialog.close());
 
   // ---- for the views of classes ------------------------------------------------------------------------------------
-  // Show the images for which `only` holds, with these filters set; returns the filters as they were.
-  function show(only, filters = {class: "", kind: "", find: ""}) {
+  // Show the images for which `only` holds, by the map `which`, with these filters; returns all three as they were.
+  function show(only, which, filters = {class: "", kind: "", find: ""}) {
     const fields = {class: ofClass, kind: ofKind, find};
-    const before = Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, field.value]));
-    for (const [name, field] of Object.entries(fields)) field.value = filters[name];
+    const before = {only: state.only, which: state.which, filters: {}};
+    for (const [name, field] of Object.entries(fields)) {
+      before.filters[name] = field.value;
+      field.value = filters[name];
+    }
     state.only = only;
     state.place = 0;
+    if (which !== state.which) {
+      state.which = byId("which").value = which;
+      refill();
+    }
     arrange();
     return before;
   }
-  // A small picture of image i that does something when it is chosen: by the first run that names it wrongly.
+  // A small picture of image i that does something when it is chosen: the box of its true class, by the first run
+  // that names it wrongly.
   function shot(parent, i, choose) {
-    const run = runs.find((one) => one.predicted[i] !== images.label[i]) ?? runs[0];
+    const run = runs.find((one) => one.predicted[i] !== images.label[i]) ?? runs[0], which = state.which;
     const button = make("button", {type: "button", class: "shot small", title: images.name[i]}, parent);
+    state.which = "true";
     drawPanels(button, i, false, [run])(state.t);
+    state.which = which;
     button.addEventListener("click", choose);
   }
 
   arrange();
   moveTo(data.start);
   for (const card of cards) watcher.observe(card.item);
-  return {data, show, shot, swatch, enlarge: (i) => enlarge(Math.max(state.order.indexOf(i), 0)),
+  return {data, show, shot, swatch, which: () => state.which, enlarge: (i) => enlarge(Math.max(state.order.indexOf(i), 0)),
           shown: () => state.order};
 })();

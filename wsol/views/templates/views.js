@@ -2,7 +2,7 @@
 // Views inside the page, each with an address: #class/3 is the class with label 3, #pair/3/7 are the images of 3 named
 // 7 and of 7 named 3. Numbers come from Python; this script sets them in tables and chooses the images of the gallery.
 (() => {
-  const {data, show, shot, swatch, enlarge, shown} = gallery;
+  const {data, show, shot, swatch, which, enlarge, shown} = gallery;
   const {classes, runs, images, kinds, class_views: views} = data;
   const byId = (id) => document.getElementById(id), title = document.title;
   const filled = [...classes.keys()].filter((label) => views.runs[0].images[label] > 0);
@@ -32,7 +32,7 @@
     runs.forEach((run, r) => {
       const own = views.runs[r];
       add(runName(run), [own.images[label], ...own.of_class[label]]);
-      add((cell) => cell.append("all classes"), [own.images.reduce((a, b) => a + b, 0), ...own.all], "baseline");
+      add((cell) => cell.append("all classes"), [own.images.reduce((a, b) => a + b, 0).toLocaleString("en"), ...own.all], "baseline");
     });
   }
   function outcomes(parent, label) {
@@ -72,7 +72,7 @@
       views.confusions.filter(([, named]) => named === label), ([truth]) => classes[truth]);
     neighbour("view-previous", filled[at - 1], "Previous class: ");
     neighbour("view-next", filled[at + 1], "Next class: ");
-    return {name, only: (i) => images.label[i] === label};
+    return {name, map: before ? before.which : which(), only: (i) => images.label[i] === label};
   }
   function pairView(a, b) {
     const body = byId("view-body"), both = [[a, b], [b, a]];
@@ -85,7 +85,7 @@
     links.append(", ");
     classLink(b, links);
     for (const id of ["view-previous", "view-next"]) byId(id).hidden = true;
-    return {name: `${classes[a]} and ${classes[b]}`, only: (i) => both.some(([t, n]) =>
+    return {name: `${classes[a]} and ${classes[b]}`, map: "true", only: (i) => both.some(([t, n]) =>
       images.label[i] === t && runs.some((run) => run.predicted[i] === n))};
   }
   function neighbour(id, label, words) {
@@ -114,16 +114,16 @@
     byId("view-body").replaceChildren();
     section.hidden = !view;
     if (view) {
-      const {name, only} = view(...numbers);
+      const {name, map, only} = view(...numbers);
       document.body.dataset.view = hash;
       byId("view-name").textContent = name;
       document.title = `${name} · ${title}`;
-      const filters = show(only);
-      before = inside ? before : filters;
+      const shownBefore = show(only, map);
+      before = inside ? before : shownBefore;
     } else {
       delete document.body.dataset.view;
       document.title = title;
-      show(() => true, before);
+      show(before.only, before.which, before.filters);
       before = null;
     }
     if (place) {
