@@ -31,8 +31,9 @@ class PictureSize:
     quality: int
 
 
-# From the best to the smallest. An enlarged picture of 640 pixels is sharp on most screens.
-INSIDE = tuple(PictureSize(*s) for s in ((960, 80), (640, 75), (640, 60), (640, 45), (448, 50), (256, 62)))
+LARGE = 640  # what an enlarged picture should have
+STEPS = ((960, 80), (LARGE, 75), (LARGE, 60), (LARGE, 45), (448, 50), (256, 62))
+INSIDE = tuple(PictureSize(*step) for step in STEPS)  # from the best to the smallest
 THUMBNAIL = INSIDE[-1]
 BESIDE = PictureSize(1600, 85)
 

@@ -22,7 +22,7 @@ from wsol.scoring.judged import Judged
 from wsol.scoring.metrics import metrics
 from wsol.scoring.protocols import Protocol
 from wsol.views.gallery import GalleryImages, GallerySide, MapView, pack_gallery
-from wsol.views.gallery_pictures import THUMBNAIL, choose_size, data_uris, write_pictures
+from wsol.views.gallery_pictures import LARGE, THUMBNAIL, PictureSize, choose_size, data_uris, write_pictures
 from wsol.views.page import Page, RunFacts
 from wsol.views.report_classes import class_table, class_views, confusion_section, misnamed_images
 from wsol.views.report_figures import (
@@ -53,6 +53,10 @@ ALL_CONTOURS_NOTE = (
     " This protocol counts the best of all contours: the box that is drawn is the one around the largest "
     "contour, the IoU that of the best contour."
 )
+SMALL_NOTE = (
+    " To keep this file small, its pictures have no more than {side} pixels; with `--assets DIR`, "
+    "`wsol report` writes larger ones beside it."
+)
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,10 @@ class Assets:
         except ValueError:  # another drive of Windows
             return cls(folder, folder.resolve().as_uri())
         return cls(folder, quote(way))
+
+    def write(self, paths: Sequence[Path]) -> list[str]:
+        """Large pictures of these photos; returns their addresses."""
+        return [f"{self.address}/{quote(name)}" for name in write_pictures(paths, self.folder)]
 
 
 def build_page(
@@ -98,7 +106,9 @@ def build_page(
     live = [live_figures(true) for true, _ in judged]
     sides = [gallery_side(m, *both, rows, own) for m, both, own in zip(measured, judged, live, strict=True)]
     misnamed = misnamed_images(measured, [true for true, _ in judged])
-    images = gallery_images(first, rows, len(measured), assets)
+    paths = first.image_paths(rows.tolist())
+    picture = THUMBNAIL if assets else picture_size(paths, len(measured))
+    images = gallery_images(first, rows, data_uris(paths, picture), assets.write(paths) if assets else [])
     classes = display_names(first.predictions.classes)
     columns, class_rows = class_table(measured)
     several_contours = protocol.extraction.single_box != protocol.extraction.box
@@ -127,7 +137,8 @@ def build_page(
         },
         gallery_note=GALLERY_NOTE
         + (ALL_CONTOURS_NOTE if several_contours else "")
-        + (f" Shown are {len(rows):,} of {total:,} images, taken evenly." if len(rows) < total else ""),
+        + (f" Shown are {len(rows):,} of {total:,} images, taken evenly." if len(rows) < total else "")
+        + (SMALL_NOTE.format(side=picture.side) if picture.side < LARGE and not assets else ""),
         class_columns=columns,
         class_rows=class_rows,
         confusions=confusion_section(measured, misnamed, rows),
@@ -158,25 +169,26 @@ def gallery_rows(total: int, num_runs: int, limit: int | None) -> NDArray[np.int
     return np.unique(np.linspace(0, total - 1, wanted).round().astype(np.int64)) if wanted else np.arange(0)
 
 
+def picture_size(paths: Sequence[Path], num_runs: int) -> PictureSize:
+    """As large as the file's limit allows, beside what the runs need of it."""
+    others = len(paths) * (BYTES_OF_TEXTS + num_runs * BYTES_OF_MAPS)
+    return choose_size(paths, LARGEST_FILE - others)
+
+
 def gallery_images(
-    measured: Measured, rows: NDArray[np.int64], num_runs: int, assets: Assets | None
+    measured: Measured, rows: NDArray[np.int64], pictures: Sequence[str], large: Sequence[str]
 ) -> GalleryImages:
-    """The photos of these rows. Without assets, the pictures are as large as the file's limit allows."""
     predictions, listed = measured.predictions, rows.tolist()
     sizes = [predictions.size(row) for row in listed]
     drawn = [(max(width, 1), max(height, 1)) for width, height in sizes]  # an unreadable image has no size
-    paths = measured.image_paths(listed)
-    others = len(listed) * (BYTES_OF_TEXTS + num_runs * BYTES_OF_MAPS)
-    picture = choose_size(paths, LARGEST_FILE - others) if assets is None else THUMBNAIL
-    large = write_pictures(paths, assets.folder) if assets else []
     return GalleryImages(
         names=[predictions.names[row] for row in listed],
-        pictures=data_uris(paths, picture),
+        pictures=pictures,
         labels=predictions.labels[rows].tolist(),
         sizes=drawn,
         truth=[[Box(*box) for box in predictions.truths(row).tolist()] for row in listed],
         regions=[predictions.view.region(size) for size in drawn],
-        large=[f"{assets.address}/{quote(name)}" for name in large] if assets else (),
+        large=large,
     )
 
 

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+import wsol
 from tests.helpers.evaluated_runs import UNREADABLE
 from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.registry import METRICS
@@ -26,7 +27,7 @@ from wsol.scoring.error_kinds import OUTCOMES
 from wsol.scoring.image import ImageScorer
 from wsol.scoring.metrics import Metric, register_metric
 from wsol.scoring.protocols import find_protocols
-from wsol.views.gallery_pictures import BESIDE, INSIDE, THUMBNAIL, choose_size, data_uris, encode
+from wsol.views.gallery_pictures import BESIDE, INSIDE, LARGE, THUMBNAIL, choose_size, data_uris, encode
 from wsol.views.html_file import safe_json
 from wsol.views.page import ClassRow, ConfusionSection, MaskSection, Page, PairRow, RunFacts, render
 from wsol.views.report import LARGEST_FILE, Assets, build_page, gallery_rows, threshold_grid
@@ -284,13 +285,39 @@ def test_pictures_are_as_large_as_the_budget_allows(photos: list[Path]) -> None:
         return sum(len(uri) for uri in data_uris(photos, size))
 
     assert choose_size(photos, 1e9) == INSIDE[0]
-    assert INSIDE[0].side >= 640
+    assert INSIDE[0].side >= LARGE
     assert choose_size(photos, 0) == THUMBNAIL
     assert choose_size([], 0) == THUMBNAIL
     budget = 1.01 * bytes_of(INSIDE[2])
     chosen = choose_size(photos, budget)
     assert chosen == INSIDE[2]
     assert bytes_of(chosen) <= budget < bytes_of(INSIDE[1])
+
+
+def test_small_pictures_are_owned_up_to(
+    evaluated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "--assets" not in build_page([Run(evaluated)], GPCA).gallery_note
+    monkeypatch.setattr("wsol.views.report.LARGEST_FILE", 0)
+    tight = build_page([Run(evaluated)], GPCA, 3)
+    assert "no more than 256 pixels; with `--assets DIR`" in tight.gallery_note
+
+
+def test_a_report_with_everything_beside_it(evaluated: Path, tmp_path: Path) -> None:
+    assets, figures = tmp_path / "large", tmp_path / "figures"
+    asked = {"assets": assets, "figures": figures, "formats": ["svg"], "images": 2}
+    found = wsol.report(evaluated, out=tmp_path / "r.html", **asked)  # type: ignore[arg-type]
+    assert found.assets == assets
+    assert len(list(assets.iterdir())) == 2
+    assert {p.name for p in figures.iterdir()} == {p.name for p in found.figures}
+    assert {"over_thresholds.svg", "over_iou.svg", "mask_values.svg"} <= {p.name for p in found.figures}
+    for option in ("assets", "figures"):
+        with pytest.raises(RunFolderError, match=f"not empty; choose another --{option} or"):
+            wsol.report(evaluated, out=tmp_path / "again.html", **{option: asked[option]})  # type: ignore[arg-type]
+    assert not (tmp_path / "again.html").exists()
+    with pytest.raises(ConfigError, match="figures are written as png, pdf, svg"):
+        wsol.report(evaluated, out=tmp_path / "again.html", figures=tmp_path / "f", formats=["jpg"])
+    assert not (tmp_path / "f").exists()
 
 
 def test_large_pictures_lie_beside_the_page(evaluated: Path, tmp_path: Path) -> None:
