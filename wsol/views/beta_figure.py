@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsol.views.figure_style import PAGE, line_look, new_figure, paper_style, write_figure
+from wsol.views.figure_style import PAGE, legend_below, line_look, new_figure, paper_style, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,4 +49,4 @@ def _draw_densities(axes: Axes, beta: Beta) -> None:
     # A beta density may be infinite at the ends: the sharp peak of the Laplace sets the height.
     top = 1.1 * Laplace(beta).log_prob(torch.tensor(beta.mean)).exp().item()
     axes.set(title=f"a = {beta.a:g}, b = {beta.b:g}", xlabel="v", ylim=(0, top))
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=2)  # below: inside it would hide lines
+    legend_below(axes)

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from wsol.scoring.metrics import metrics
-from wsol.views.figure_style import COLUMN, PAGE, line_look, new_figure, paper_style, write_figure
+from wsol.views.figure_style import (
+    COLUMN,
+    PAGE,
+    legend_below,
+    line_look,
+    new_figure,
+    paper_style,
+    write_figure,
+)
 
 IN_A_ROW = 3  # panels
 PANEL_HEIGHT = 1.9  # inches
@@ -56,5 +64,5 @@ def draw_curves(history: Sequence[Mapping[str, float]], path: Path, title: str =
             axes.set_xlabel("epoch")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
             if len(columns) > 1:
-                axes.legend()
+                legend_below(axes)
         write_figure(figure, path)

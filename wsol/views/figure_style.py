@@ -16,6 +16,7 @@ from wsol.errors import ConfigError
 from wsol.runs.files import replacing
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Format = Literal["png", "pdf", "svg"]
@@ -70,6 +71,11 @@ def paper_style() -> Iterator[None]:
 def line_look(place: int) -> dict[str, Any]:
     """Colour and dashes of the line number `place`."""
     return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
+
+
+def legend_below(axes: Axes) -> None:
+    """A legend under the label of the x axis, where it hides no line."""
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=2)
 
 
 def new_figure(width: float = COLUMN, height: float = HEIGHT, title: str = "") -> Figure:
