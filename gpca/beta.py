@@ -12,6 +12,7 @@ Everything is float64.
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
@@ -181,7 +182,7 @@ class Laplace(OnRealLine):
 
 
 #: The approximations that the paper compares, each built from the beta that it stands in for.
-APPROXIMATIONS = (SigmoidGaussian, Gaussian, Laplace, Concrete)
+APPROXIMATIONS: tuple[Callable[[Beta], Density], ...] = (SigmoidGaussian, Gaussian, Laplace, Concrete)
 
 
 def kl_divergence(p: Density, q: Density) -> float:

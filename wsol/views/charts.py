@@ -106,7 +106,7 @@ class LineChart:
             look: dict[str, Any] = line_look(s.tone)
             if by_run:
                 look["linestyle"] = DASHES[1 if s.dashed else 0]
-            dots = {"marker": "o" if len(s.x) < 15 else "", "markersize": 2}
+            dots: dict[str, Any] = {"marker": "o" if len(s.x) < 15 else "", "markersize": 2}
             axes.plot(s.x, s.y, label=s.name if s.listed else "_", **look, **dots)
         if self.y_range:
             axes.set_ylim(*self.y_range)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from wsol.scoring.metrics import metrics
 from wsol.views.figure_style import (
@@ -58,7 +59,7 @@ def draw_curves(history: Sequence[Mapping[str, float]], path: Path, title: str =
             for number, (column, label) in enumerate(columns.items()):
                 points = [(row["epoch"], scale * row[column]) for row in history if column in row]
                 if points:
-                    dots = {"marker": "o" if len(points) < 30 else "", "markersize": 2}
+                    dots: dict[str, Any] = {"marker": "o" if len(points) < 30 else "", "markersize": 2}
                     axes.plot(*zip(*points, strict=True), label=label, **line_look(number), **dots)
             axes.set_title(name)
             axes.set_xlabel("epoch")

@@ -21,6 +21,7 @@ from wsol.views.charts import (
     TONES,
     TOP,
     WIDTH,
+    Chart,
     Histogram,
     LineChart,
     Series,
@@ -82,7 +83,7 @@ def test_epochs_are_counted_whole() -> None:
 
 
 def test_charts_become_figures_with_the_same_points(tmp_path: Path) -> None:
-    charts = [
+    charts: list[Chart] = [
         LineChart(
             "lines", "t", [Series("a", [0, 5], [1, 2]), Series("b", [0, 5], [3, 4], 1, True)], "x", "y"
         ),
