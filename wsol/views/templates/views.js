@@ -24,7 +24,10 @@
     if (runs.length > 1) swatch(run, cell);
     cell.append(run.name);
   };
-  const byRun = (told) => runs.map((run) => ({text: runs.length > 1 ? `${run.name}, ${told}` : told}));
+  // Two numbers of each run: two columns where there is one run; "7 (3)" in a column of each where there are several.
+  const pairColumns = (first, one, two) => (runs.length === 1 ? [{text: first}, {text: one}, {text: two}]
+    : [{text: `${first}: ${one} (${two})`}, ...runs.map((run) => ({text: run.name}))]);
+  const pairCells = (pairs) => (runs.length === 1 ? pairs[0] : pairs.map(([one, two]) => `${one} (${two})`));
 
   function figures(parent, label) {
     const add = table(parent, "Figures in percent", [{text: "Run"}, {text: "images"},
@@ -36,11 +39,11 @@
     });
   }
   function outcomes(parent, label) {
-    const add = table(parent, "Outcomes", [{text: "Outcome"}, ...byRun("images").flatMap((c) => [c, {text: "share"}])]);
+    const add = table(parent, "Outcomes", pairColumns("Outcome", "images", "share"));
     kinds.forEach((kind, k) => {
       const counts = views.runs.map((own) => own.outcomes[label][k]);
       if (!counts.some((count) => count)) return;
-      add((cell) => cell.append(kind), counts.flatMap((n, r) => [n, percent(n, views.runs[r].images[label])]));
+      add((cell) => cell.append(kind), pairCells(counts.map((n, r) => [n, percent(n, views.runs[r].images[label])])));
     });
   }
   function confused(parent, heading, none, chosen, other) {
@@ -50,14 +53,11 @@
       make("p", {class: "aside", text: none}, parent);
       return;
     }
-    const add = table(parent, heading, [{text: "Class"}, ...runs.flatMap((run) => {
-      const name = runs.length > 1 ? `${run.name}, ` : "";
-      return [{text: `${name}images`}, {text: `${name}box passes`}];
-    })]);
+    const add = table(parent, heading, pairColumns("Class", "images", "box passes"));
     for (const row of chosen) {
       const [truth, named, counts, passed] = row;
       add((cell) => make("a", {href: `#pair/${truth}/${named}`, text: other(row)}, cell),
-        counts.flatMap((n, r) => [n, passed[r]]));
+        pairCells(counts.map((n, r) => [n, passed[r]])));
     }
   }
 
@@ -65,6 +65,7 @@
     const body = byId("view-body"), at = filled.indexOf(label), name = classes[label];
     figures(body, label);
     const row = make("div", {class: "columns"}, body), column = () => make("div", {}, row);
+    row.style.setProperty("--least", `${220 + 80 * runs.length}px`);
     outcomes(column(), label);
     confused(column(), `${name} named as another class`, "No image was named as another class.",
       views.confusions.filter(([truth]) => truth === label), ([, named]) => classes[named]);
