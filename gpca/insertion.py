@@ -128,13 +128,21 @@ def insert_attention(
         options: of the attention.
 
     Raises:
-        ValueError: a pattern matches no module; a module puts out no map (N, C, H, W), or does not run; the
+        ValueError: there is no pattern, or one matches no module; the model does not take one image of
+            3x224x224 and there is no `example`; a module puts out no map (N, C, H, W), or does not run; the
             attention does not work on the map; no attention has this name, or an option has a bad value.
         TypeError: the attention does not take one of the options.
     """
     modules = find_modules(model, [after] if isinstance(after, str) else after)
-    example = one_image(model) if example is None else example
-    maps = maps_after(model, modules, example)
+    given = example is not None
+    example = example if given else one_image(model)
+    try:
+        maps = maps_after(model, modules, example)
+    except (RuntimeError, TypeError, AssertionError) as error:
+        if given:
+            raise
+        what = type(model).__name__
+        raise ValueError(f"{what} does not run on one image of 3x224x224; give an `example`") from error
     # All are built before the first is put in: an error leaves the model as it was.
     built = {host: {key: _build(name, host, x, options) for key, x in maps[host].items()} for host in modules}
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import wsol
+from wsol.class_names import display_names
 
 
 def paint_boxes(folder: Path, species: int, train: int, test: int, size: int) -> dict[str, tuple[Path, Path]]:
@@ -15,7 +16,8 @@ def paint_boxes(folder: Path, species: int, train: int, test: int, size: int) ->
     """
     painted = wsol.paint_birds(folder / "birds", species=species, train=train, test=test, size=size)
     birds = wsol.open_dataset(painted)
-    categories = [{"id": number, "name": name} for number, name in enumerate(birds.classes, start=1)]
+    names = display_names(birds.classes)
+    categories = [{"id": number, "name": name} for number, name in enumerate(names, start=1)]
     parts = {}
     for split in ("train", "test"):
         images, annotations = [], []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch import nn
 FIGURES = ("AP", "AP50", "AP75", "AP small", "AP medium", "AP large")
 
 Results = list[dict[str, Any]]
+Figures = dict[str, float]
 
 
 @torch.no_grad()
@@ -37,8 +39,8 @@ def detect(model: nn.Module, data: Boxes, device: str = "cpu") -> Results:
     return results
 
 
-def judge(data: Boxes, results: Results) -> tuple[dict[str, float], dict[str, float]]:
-    """The six figures, and the AP at IoU 0.5 of each class, in percent; -1 for what the data lacks."""
+def judge(data: Boxes, results: Results) -> tuple[Figures, Figures]:
+    """The paper's six figures, and the AP at IoU 0.5 of each class: percent, NaN for what the data lacks."""
     if not results:  # pycocotools cannot read an empty list
         return dict.fromkeys(FIGURES, 0.0), dict.fromkeys(data.names, 0.0)
     with contextlib.redirect_stdout(io.StringIO()):
@@ -46,10 +48,10 @@ def judge(data: Boxes, results: Results) -> tuple[dict[str, float], dict[str, fl
         evaluation.evaluate()
         evaluation.accumulate()
         evaluation.summarize()
-    precision = evaluation.eval["precision"][0, :, :, 0, -1]  # (recalls, classes): IoU 0.5, all sizes
+    at_half = evaluation.eval["precision"][0, :, :, 0, -1].mean(axis=0)  # over the recalls; all sizes
     figures = dict(zip(FIGURES, map(_percent, evaluation.stats[:6]), strict=True))
-    return figures, dict(zip(data.names, map(_percent, precision.mean(axis=0)), strict=True))
+    return figures, dict(zip(data.names, map(_percent, at_half), strict=True))
 
 
 def _percent(share: float) -> float:
-    return 100 * float(share) if share >= 0 else -1.0
+    return 100 * float(share) if share >= 0 else math.nan

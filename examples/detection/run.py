@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ import torch
 from birds import paint_boxes
 from boxes import Boxes, Target
 from detectors import DETECTORS, build_detector
-from judging import detect, judge
+from judging import Figures, detect, judge
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, RandomSampler
 
@@ -93,7 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = DETECTORS[args.detector]
     with tempfile.TemporaryDirectory() as folder:
         if args.train is None:
-            parts = paint_boxes(Path(folder), species=3, train=args.birds, test=8, size=160)
+            parts = paint_boxes(
+                Path(folder), species=3, train=args.birds, test=max(1, args.birds // 5), size=160
+            )
         else:
             parts = {"train": args.train, "test": args.test}
         data, test = Boxes(*parts["train"], augment=chosen.augment), Boxes(*parts["test"])
@@ -110,10 +113,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         figures, classes = judge(test, results)
     for name, mask in inserted.masks.items():
         print(f"{name}: mask {mask.min():.3f} to {mask.max():.3f} in the last image")
-    print("  ".join(f"{name} {value:.1f}" for name, value in figures.items()))
-    print("AP50 of each class: " + ", ".join(f"{name} {value:.1f}" for name, value in classes.items()))
+    print(text_of(figures))
+    print(f"AP50 of each class: {text_of(classes)}")
     if args.results:
         args.results.write_text(json.dumps(results))
+
+
+def text_of(figures: Figures) -> str:
+    return ", ".join(
+        f"{name} {'n/a' if math.isnan(value) else f'{value:.1f}'}" for name, value in figures.items()
+    )
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -125,7 +134,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--attention", default="gpca", choices=list(available_attentions()), help="identity: none")
     add("--train", nargs=2, type=Path, metavar=("IMAGES", "BOXES"), help="folder of images, file with boxes")
     add("--test", nargs=2, type=Path, metavar=("IMAGES", "BOXES"))
-    add("--birds", type=int, default=40, metavar="N", help="painted for each of 3 species (default: 40)")
+    add(
+        "--birds",
+        type=int,
+        default=40,
+        metavar="N",
+        help="to train, painted of each of 3 species (default: 40)",
+    )
     add("--steps", type=int, default=100, metavar="N", help="of training (default: 100)")
     add("--batch", type=int, default=4, metavar="N", help="images in a step (default: 4)")
     add("--rate", type=float, metavar="RATE", help="of learning (default: ssd300 0.001, fcos 0.01)")

@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from wsol.localization.predictions import Flag, Predictions
+from wsol.localization.predictions import Predictions
 from wsol.scoring.bootstrap import intervals
+from wsol.scoring.mask_distribution import rows_with_masks
 
 EffectKind = Literal["constant", "fixed", "blind", "helpful", "harmful"]
 
@@ -117,9 +118,8 @@ def measure_masks(predictions: Predictions) -> MaskEffect | None:
     masks = predictions.masks
     if masks is None:
         return None
-    readable = (predictions.flags & Flag.UNREADABLE) == 0
-    rows = [int(i) for i in np.flatnonzero(readable) if np.isfinite(masks[i]).all()]
-    if not rows:
+    rows = rows_with_masks(predictions)
+    if not len(rows):
         return None
     figures: dict[str, list[NDArray[np.float64]]] = {}
     total, squares, least, most = 0.0, 0.0, np.inf, -np.inf

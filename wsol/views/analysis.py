@@ -16,7 +16,7 @@ from wsol.registry import suggest
 from wsol.run import Run, Split
 from wsol.runs.files import write_text
 from wsol.runs.history import Row
-from wsol.scoring.mask_distribution import default_classes, distribution
+from wsol.scoring.mask_distribution import default_classes, distribution, rows_with_masks
 from wsol.scoring.mask_effect import measure_masks
 from wsol.scoring.nll import DEFINITIONS, analyze_nll
 from wsol.scoring.protocols import VIEWS
@@ -63,6 +63,7 @@ def analyze_runs(
             run.path,
             method_name(run.config),
             out or (run.folder.analysis if split == "test" else run.folder.analysis / split),
+            "test" if split == "test" else "held-out",
             len(found.classes),
             analyze_nll(found),
             measure_masks(found),
@@ -110,8 +111,8 @@ def find_labels(predictions: Predictions, wanted: Sequence[str] | None) -> list[
         label = find_label(name, predictions.classes)
         if label is None:
             raise ConfigError(f"unknown class {name!r}{suggest(name, predictions.classes)}")
-        if label not in predictions.labels:
-            raise ConfigError(f"class {name!r} has no test image")
+        if label not in predictions.labels[rows_with_masks(predictions)]:
+            raise ConfigError(f"class {name!r} has no image with a mask to show")
         labels.append(label)
     return labels
 

@@ -51,6 +51,7 @@ class AttentionRow:
 class AnalyzedRun:
     """One run: whether its attention acts, and the folder with what was written.
 
+    images: which ones were looked at, "test" or "held-out".
     effect: None where there is no mask over the classes. scalars: each learned number of the attention as
     (epoch, value), by its name. nll: by definition.
     """
@@ -58,6 +59,7 @@ class AnalyzedRun:
     run: Path
     method: str
     folder: Path
+    images: str
     num_classes: int
     nll: Mapping[str, float | None]
     effect: MaskEffect | None
@@ -68,9 +70,11 @@ class AnalyzedRun:
         guess = f"ln C = {math.log(self.num_classes):.3f} is a guess"
         if self.effect is None:
             return f"{self.run}: {self.method} has no attention over the classes (NLL {prediction}; {guess})"
-        masks = " and ".join(f"{self.nll[name]:.3f} ({name})" for name in DEFINITIONS[1:])
+        of_masks = {name: self.nll[name] for name in DEFINITIONS[1:]}
+        masks = " and ".join(f"{value:.3f} ({name})" for name, value in of_masks.items() if value is not None)
+        images = f"{self.effect.num_images} {self.images} images of {self.num_classes} classes"
         lines = [
-            f"{self.run}: {self.method}, {self.effect.num_images} test images of {self.num_classes} classes",
+            f"{self.run}: {self.method}, {images}",
             f"{_sentence(self.effect.verdict)}",
             f"{_sentence(self.effect.consequence)}",
             f"NLL of the true class: {prediction} by the prediction, {masks} by the mask; {guess}.",
