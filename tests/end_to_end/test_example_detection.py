@@ -142,7 +142,7 @@ def test_one_part_of_the_data_alone_is_refused(
 
 
 @pytest.mark.long
-def test_fcos_learns(example: SimpleNamespace, birds: dict[str, Any], tmp_path: Path) -> None:
+def test_fcos_learns(example: SimpleNamespace, birds: dict[str, Any]) -> None:
     """A few steps: the loss falls, theta moves and has no weight decay, and what is found can be judged."""
     torch.manual_seed(0)
     model, inserted = example.detectors.build_detector("fcos", 2, "gpca", sides=(64, 64), reading="unit-gain")
@@ -158,7 +158,8 @@ def test_fcos_learns(example: SimpleNamespace, birds: dict[str, Any], tmp_path: 
     losses = example.run.train(model, inserted, data, **settings)
     assert len(losses) == 8
     assert np.mean(losses[-2:]) < np.mean(losses[:2])
-    assert all(a.scalars() != before[name] for name, a in inserted.attentions.items())
+    for name in inserted.names[:3]:  # the others are on maps of 1x1 here, where no bird belongs
+        assert inserted.attentions[name].scalars() != before[name]
     figures, _ = example.judging.judge(data, example.judging.detect(model, data))
     assert 0 <= figures["AP"] <= 100
 

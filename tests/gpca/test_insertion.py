@@ -285,6 +285,7 @@ def test_options_reach_the_attention(network: Network) -> None:
     [
         ("se", "block.?.bn", "no module of Network matches 'block.*'; did you mean .*'blocks.0.bn'"),
         ("se", [BLOCKS, "xyzzy"], "no module of Network matches 'xyzzy'; see model.named_modules"),
+        ("se", [], "`after` names no module"),
         ("se", "fc", r"'fc' puts out the shape \(2, 5\), not a map \(N, C, H, W\) to put an attention"),
         ("se", "act", r"'act' runs more than once, on maps of different channels \(8 and 16\)"),
         ("bam", "pool", r"after 'pool': BAM cannot work on a map of 1x1; take another attention"),
@@ -301,6 +302,15 @@ def test_refused_in_one_line(network: Network, name: str, after: Any, message: s
     assert list(network.named_modules()) == modules
     assert not any(module._forward_hooks for module in network.modules())
     assert torch.equal(network(X), expected)
+
+
+def test_a_network_for_other_images_wants_an_example() -> None:
+    grey = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU())
+    with pytest.raises(ValueError, match=r"^Sequential does not run on one image of 3x224x224; give an `exa"):
+        insert_attention(grey, "se", after="0")
+    assert insert_attention(grey, "se", after="0", example=torch.rand(1, 1, 8, 8)).names == ("0.attention",)
+    with pytest.raises(RuntimeError, match="channels"):  # what was given is answered by torch's own words
+        insert_attention(grey, "se", after="0", example=X)
 
 
 def test_an_unknown_option_is_refused(network: Network) -> None:

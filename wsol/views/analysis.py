@@ -147,6 +147,9 @@ def _write_files(
     rows = [[name, "n/a" if value is None else f"{value:.6f}"] for name, value in analyzed.nll.items()]
     uniform = ["uniform", f"{math.log(analyzed.num_classes):.6f}"]
     _write_csv(folder / "nll.csv", [["definition", "nll"], *rows, uniform])
+    title = f"{analyzed.method}, {run.config.model.backbone.name} ({run.name})"
+    if analyzed.scalars:
+        draw_scalars(analyzed.scalars, folder, title, formats)
     if effect is None:
         return
     low, high = effect.auc_interval
@@ -157,10 +160,7 @@ def _write_files(
     _write_csv(folder / "mask_effect.csv", [["figure", "value"], *figures, *interval, ["kind", effect.kind]])
     found = distribution(predictions, labels)
     write_mask_tables(found, folder)
-    title = f"{analyzed.method}, {run.config.model.backbone.name} ({run.name})"
     draw_mask_figures(found, predictions, folder, title, formats)
-    if analyzed.scalars:
-        draw_scalars(analyzed.scalars, folder, title, formats)
 
 
 def _write_csv(path: Path, rows: Sequence[Sequence[str]]) -> None:
