@@ -95,8 +95,10 @@ class Insertion:
         self.attentions = {}
 
     def __repr__(self) -> str:
-        kinds = ", ".join(sorted({type(a).__name__ for a in self.attentions.values()})) or "no"
-        return f"Insertion: {len(self.attentions)} {kinds} attentions, {self.parameters:,} parameters"
+        kinds = ", ".join(sorted({type(a).__name__ for a in self.attentions.values()}))
+        number = len(self.attentions)
+        what = f"{number} {kinds} attention{'' if number == 1 else 's'}" if number else "no attentions"
+        return f"Insertion: {what}, {self.parameters:,} parameters"
 
 
 def insert_attention(
@@ -107,7 +109,8 @@ def insert_attention(
     Each attention becomes a child, called `attention`, of the module that it follows, and a forward hook
     applies it to that module's output. So a checkpoint of the plain network loads as before: the keys of the
     attentions alone are missing (`load_state_dict(state, strict=False)`). deepcopy, pickle, `torch.export`,
-    `torch.fx`, `torch.compile` and DistributedDataParallel work as with any submodule.
+    `torch.fx`, `torch.compile` and DistributedDataParallel work as with any submodule. `torch.fx` leaves out
+    the hooks of the very module that it is given: put one that is followed into an `nn.Sequential` first.
 
     Where a module puts out several maps, in a dict, list or tuple, each map gets an attention of its own. An
     `nn.Sequential` runs all its children, so the attention goes into the last of them.

@@ -177,7 +177,7 @@ def test_the_whole_example(
     sizes = ["--birds", "1", "--steps", "1", "--batch", "1", "--sides", "64", "64"]
     example.run.main([detector, "--attention", "se", *sizes, "--results", str(results)])
     said = capsys.readouterr().out
-    assert f"3 images to train, 3 to test, 3 classes; Insertion: {number} SE attentions" in said
+    assert f"3 images to train, 3 to test, 3 classes; Insertion: {number} SE attention" in said
     assert "step 1 of 1: loss " in said
     assert said.count(": mask 0.") == number
     assert "AP50 of each class: " in said

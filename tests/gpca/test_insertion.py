@@ -110,6 +110,10 @@ def test_what_the_handle_says(network: Network) -> None:
     assert inserted.multiply_adds() == 2 * (2 * 8 * 4)
     assert inserted.multiply_adds(X) == 2 * inserted.multiply_adds()  # two images
     assert repr(inserted) == "Insertion: 2 SE attentions, 128 parameters"
+    one = insert_attention(network, "constant", after="stem", example=X)
+    assert repr(one) == "Insertion: 1 Constant attention, 0 parameters"
+    one.remove()
+    assert repr(one) == "Insertion: no attentions, 0 parameters"
     network(X)
     assert {name: tuple(mask.shape) for name, mask in inserted.masks.items()} == dict.fromkeys(
         inserted.names, (2, 8)
@@ -174,6 +178,15 @@ def test_fx_export_and_compile_agree(network: Network, after: str) -> None:
     torch._dynamo.reset()
     compiled = torch.compile(network, backend="eager", fullgraph=True)
     torch.testing.assert_close(compiled(X), expected, rtol=0, atol=1e-6)
+
+
+def test_fx_sees_an_attention_of_the_traced_module_itself_from_outside(network: Network) -> None:
+    """It traces the forward of what it is given without that module's hooks; a Sequential around it helps."""
+    insert_attention(network, "constant", after="blocks.1", example=X, value=0.25)
+    block, x = network.blocks[1], network.act(network.stem(X))
+    traced = torch.fx.symbolic_trace(nn.Sequential(block))
+    assert torch.equal(traced(x), block(x))
+    torch.testing.assert_close(torch.fx.symbolic_trace(block)(x), 4 * block(x))  # what the docs warn of
 
 
 @pytest.fixture

@@ -186,7 +186,7 @@ def test_masks_of_nan_and_above_1_are_analyzed(masks: str, evaluated: Path, tmp_
     found = analyze_runs([run])
     effect = found.runs[0].effect
     assert effect is not None
-    assert effect.num_images == (len(values) if masks == "above 1" else np.isfinite(values).all(1).sum())
+    assert effect.num_images == {"above 1": 11, "some of NaN": 8}[masks]  # one of twelve is unreadable
     text = str(found.runs[0])
     assert "nan" not in text.replace(str(run.path), "")
     assert ("(nll_mask_logit)" in text) == (masks != "above 1")
