@@ -208,6 +208,35 @@ def test_distributed_training_reaches_the_attention(network: Network) -> None:
         assert all(p.grad is not None and p.grad.any() for p in attention.parameters())
 
 
+def gradients_of_a_rank(rank: int, folder: str) -> None:
+    """One of two processes: half of the batch, and the gradients after both have met."""
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2
+    )
+    parallel = nn.parallel.DistributedDataParallel(attended_network())
+    parallel(X[rank : rank + 1]).square().mean().backward()
+    torch.save([p.grad for p in parallel.parameters()], f"{folder}/{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+def attended_network() -> Network:
+    torch.manual_seed(0)
+    network = Network().eval()  # so that batch norm does not mix the images
+    insert_attention(network, "gpca", after=BLOCKS, example=X, reading="unit-gain")
+    return network
+
+
+@pytest.mark.long
+def test_two_processes_have_the_gradients_of_one(tmp_path: Path) -> None:
+    torch.multiprocessing.spawn(gradients_of_a_rank, args=(str(tmp_path),), nprocs=2)
+    network = attended_network()
+    network(X).square().mean().backward()
+    for rank in (0, 1):
+        found = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
+        for (name, parameter), gradient in zip(network.named_parameters(), found, strict=True):
+            torch.testing.assert_close(gradient, parameter.grad, rtol=1e-4, atol=1e-6, msg=name)
+
+
 def test_a_sequential_gets_it_in_its_last_child(network: Network) -> None:
     inserted = insert_attention(network, "se", after="blocks", example=X)
     assert inserted.names == ("blocks.1.attention",)
