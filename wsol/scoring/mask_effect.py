@@ -29,6 +29,7 @@ from wsol.scoring.mask_distribution import rows_with_masks
 EffectKind = Literal["constant", "fixed", "blind", "helpful", "harmful"]
 
 ALIKE = 0.02  # a deviation below this share of the mean mask counts as none
+UNCHANGED = 0.02  # as few changed images count as none; where logits are close, a small mask can decide
 _BLOCK = 4096
 _TINY = 1e-12  # keeps a mask of 0 from dividing by 0
 _FOLLOWS = "the mask differs between channels and between images (std {channels:.2g} and {images:.2g})"
@@ -61,12 +62,14 @@ class MaskEffect:
     def kind(self) -> EffectKind:
         """What the attention is, in one word.
 
-        constant: one weight for all channels; fixed: the same weights for every image; blind: weights that do
-        not know the class; helpful, harmful: the true class has a larger, or smaller, weight than the others.
+        constant: one weight for all channels, and replacing it by its mean changes nothing; fixed: the same
+        weights for every image; blind: weights that do not know the class; helpful, harmful: the true class
+        has a larger, or smaller, weight than the others.
         """
-        if self.std_channels < ALIKE * self.mean:
+        alike = self.std_channels < ALIKE * self.mean
+        if alike and self.changed < UNCHANGED:
             return "constant"
-        if self.std_images < ALIKE * self.mean:
+        if not alike and self.std_images < ALIKE * self.mean:
             return "fixed"
         low, high = self.auc_interval
         if low <= 0.5 <= high:

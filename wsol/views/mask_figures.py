@@ -97,7 +97,7 @@ def draw_scalars(
             axes.set_xlabel("epoch")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=4))
             axes.yaxis.set_major_locator(MaxNLocator(nbins=4))
-            axes.yaxis.set_major_formatter("{x:.3g}")
+            axes.yaxis.set_major_formatter("{x:.4g}")
             if max(values) - min(values) < 0.01 * abs(values[0]):  # no more than noise: draw it flat
                 axes.set_ylim(*sorted((0.95 * values[0], 1.05 * values[0])))
         for axes in list(figure.axes)[len(series) :]:
