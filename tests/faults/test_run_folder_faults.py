@@ -76,6 +76,23 @@ def test_the_second_process_is_refused_until_the_first_dies(
         assert train_run(config, tmp_path) == 0
 
 
+def test_the_same_process_is_refused_too(config: Config, tmp_path: Path, repository: Path) -> None:
+    """A notebook with two threads; and the refusal does not free the folder for others."""
+    train_run(config, tmp_path)
+    first = RunFolder(tmp_path)
+    first.claim(resume=True)
+    refused = rf"in use by this very process \(process {os.getpid()} on .* since "
+    with pytest.raises(RunFolderError, match=refused):
+        train_run(config, tmp_path, resume=True)
+    claim = "from pathlib import Path; from wsol.runs.lock import FolderLock; FolderLock(Path({!r}))"
+    other = [sys.executable, "-c", claim.format(str(tmp_path))]
+    beside = subprocess.run(other, cwd=repository, capture_output=True, text=True, check=False)
+    assert f"in use by process {os.getpid()} on " in beside.stderr
+    first.release()
+    assert train_run(config, tmp_path, resume=True) == 0
+    assert subprocess.run(other, cwd=repository, check=False).returncode == 0
+
+
 def test_a_second_evaluation_is_refused_and_one_beside_training_is_not(
     config: Config, tmp_path: Path, repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
