@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -182,6 +183,33 @@ def test_a_disk_that_fills_up_ends_the_command_and_keeps_the_checkpoint(
     assert "Traceback" not in errors
     assert run.checkpoints.last.read_bytes() == before
     assert not list(run.checkpoints.folder.glob(".wsol-*"))
+
+
+def test_a_full_disk_leaves_no_half_predictions(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.posix_fallocate", full)
+        assert main(["evaluate", str(trained)]) == 2
+    assert "predictions/test-resize: cannot be written: No space left on device" in capsys.readouterr().err
+    assert everything(trained / "predictions") == {FolderLock.NAME}
+
+
+def test_a_lock_that_cannot_be_written_leaves_nothing(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.write", full)
+        with pytest.raises(RunFolderError, match="cannot be used: No space left on device"):
+            train_run(config, tmp_path / "run")
+    assert everything(tmp_path) == set()
+    assert train_run(config, tmp_path / "run") == 0, "the lock is not held by what failed"
 
 
 def everything(folder: Path) -> set[str]:

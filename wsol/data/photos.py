@@ -49,7 +49,7 @@ def photo_stamp(path: Path) -> str:
     """
     try:
         found = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name that no file can have
         return ""
     return f"{found.st_size} {found.st_mtime_ns} {path.resolve()}"
 

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from wsol.data.transforms import View, ViewKind
 from wsol.errors import DataError, RunFolderError
 from wsol.records import DataIndex, Sample, digest_truths
-from wsol.runs.files import replace_folder
+from wsol.runs.files import read_regular, replace_folder
 
 FORMAT = 3
 
@@ -237,8 +237,8 @@ class Predictions:
         self.folder = Path(folder)
         self._voters = None if crops is None else Predictions(crops)
         try:
-            meta = json.loads((self.folder / "meta.json").read_text())
-        except (OSError, ValueError):
+            meta = json.loads(read_regular(self.folder / "meta.json"))
+        except (OSError, ValueError, RecursionError):
             raise DataError(f"{self.folder}: no predictions here; run `wsol evaluate`") from None
         known = isinstance(meta, dict) and meta.get("format") in range(1, FORMAT + 1)
         if not known:

@@ -46,10 +46,16 @@ class FolderLock:
             if not self._is_still_there():  # its holder removed the file after we had opened it
                 os.close(self._descriptor)
                 raise self._in_use("a process that was just ending")
-            os.ftruncate(self._descriptor, 0)
             since = time.strftime("%Y-%m-%d %H:%M:%S")
             holder = f"process {os.getpid()} on {socket.gethostname()} since {since}"
-            os.write(self._descriptor, holder.encode())
+            try:
+                os.ftruncate(self._descriptor, 0)
+                os.write(self._descriptor, holder.encode())
+            except OSError:  # the disk is full
+                if self._is_new:
+                    self._path.unlink(missing_ok=True)
+                os.close(self._descriptor)
+                raise
             self._key = _key(os.fstat(self._descriptor))
             _OWN[self._key] = os.getpid(), holder
 
