@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from wsol.commands import COMMANDS
 from wsol.commands.subcommands import add_subcommands
@@ -48,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns 0, or the exit code of the error that was printed."""
     wait_passively()  # before a command imports torch
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # file names need not be UTF-8
+        with suppress(OSError):  # of a stream that another program has changed
+            sys.stdout.reconfigure(errors="backslashreplace")  # file names need not be UTF-8
     args = build_parser().parse_args(argv)
     try:
         with notes_as_lines():
