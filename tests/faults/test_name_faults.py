@@ -34,9 +34,9 @@ def test_dollars_in_the_names_of_classes_are_no_formula(tmp_path: Path) -> None:
     figure: Figure = new_figure(title=FORMULA)
     axes = figure.subplots()
     axes.plot([0, 1], label=without_math(FORMULA))
-    axes.legend()
+    legend = axes.legend()
     figure.savefig(tmp_path / "figure.png")
-    (label,) = axes.get_legend().get_texts()
+    (label,) = legend.get_texts()
     assert label.get_text().replace("\\", "") == FORMULA
 
 
@@ -64,7 +64,7 @@ def test_names_that_are_not_utf_8_are_printed_as_escapes(
     """Also where the output is strict UTF-8, as on most desktops."""
     folder = tmp_path / "photos"
     folder.mkdir()
-    shutil.copy(photo, os.fsencode(folder) + b"/b\xffrd.jpg")
+    shutil.copy(photo, folder / os.fsdecode(b"b\xffrd.jpg"))
     done = subprocess.run(
         [
             sys.executable,

@@ -52,9 +52,9 @@ def test_a_killed_process_keeps_what_it_has_done(tmp_path: Path) -> None:
         assert list(found) == ["0.jpg", "1.jpg", "2.jpg"], "the line that was cut is not there"
         journal.add("3.jpg", "stamp", (40, 30), FOUND)
     with BoxJournal(folder, SETTINGS) as journal:
-        done = journal.done(STAMPS)
-        assert done == found | {"3.jpg": ((40, 30), FOUND)}
-        files = journal.finish({"3.jpg": done["3.jpg"]} | found, ["gull", "crow"], {"b.jpg": "broken"})
+        journaled = journal.done(STAMPS)
+        assert journaled == found | {"3.jpg": ((40, 30), FOUND)}
+        files = journal.finish({"3.jpg": journaled["3.jpg"]} | found, ["gull", "crow"], {"b.jpg": "broken"})
     assert [path.name for path in files] == ["boxes.json", "boxes.csv", "boxes_coco.json"]
     assert names_in(files[0]) == ["3.jpg", "0.jpg", "1.jpg", "2.jpg"], "in the order that was asked for"
     assert json.loads(files[0].read_text())["unreadable"] == [{"file": "b.jpg", "reason": "broken"}]

@@ -160,7 +160,8 @@ def test_a_name_of_255_bytes_stops_nothing(se_run: Path, photos: list[Path], tmp
 
 def interrupt_at_third(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
     """Run `localize` and end it when two photos are done."""
-    add, done = BoxJournal.add, []
+    add = BoxJournal.add
+    done: list[str] = []
 
     def stop(journal: BoxJournal, name: str, *photo: object) -> None:
         if len(done) == 2:
