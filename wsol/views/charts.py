@@ -25,6 +25,7 @@ from wsol.views.figure_style import (
     new_figure,
     paper_style,
     save_figure,
+    without_math,
 )
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class LineChart:
             if by_run:
                 look["linestyle"] = DASHES[1 if s.dashed else 0]
             dots: dict[str, Any] = {"marker": "o" if len(s.x) < 15 else "", "markersize": 2}
-            axes.plot(s.x, s.y, label=s.name if s.listed else "_", **look, **dots)
+            axes.plot(s.x, s.y, label=without_math(s.name) if s.listed else "_", **look, **dots)
         if self.y_range:
             axes.set_ylim(*self.y_range)
         axes.set(xlabel=self.x_label, ylabel=self.y_label)
@@ -149,7 +150,9 @@ class Histogram:
         for s in self.kept():
             look: dict[str, Any] = {"color": COLOURS[s.tone % len(COLOURS)]}
             axes.stairs(s.y, self.edges, fill=True, alpha=0.16, **look)
-            axes.stairs(s.y, self.edges, label=s.name, lw=1.2, ls=line_look(s.tone)["linestyle"], **look)
+            axes.stairs(
+                s.y, self.edges, label=without_math(s.name), lw=1.2, ls=line_look(s.tone)["linestyle"], **look
+            )
         axes.set(xlabel=self.x_label, ylabel=SHARE)
         axes.set_ylim(bottom=0)
 

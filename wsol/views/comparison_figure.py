@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsol.views.comparison_formats import shown_metrics
-from wsol.views.figure_style import COLOURS, GREY, PAGE, new_figure, paper_style, write_figure
+from wsol.views.figure_style import COLOURS, GREY, PAGE, new_figure, paper_style, without_math, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +34,7 @@ def draw_comparison(rows: Sequence[ComparedRow], caption: str, path: Path) -> No
     down = -(-len(shown) // across)
     words = textwrap.wrap(caption, CAPTION_WIDTH)
     height = down * (0.45 + LINE_HEIGHT * len(rows)) + 0.3 + 0.14 * len(words)
-    labels = [f"{row.backbone}  {row.method}, {row.marked_source}" for row in rows]
+    labels = [without_math(f"{row.backbone}  {row.method}, {row.marked_source}") for row in rows]
     with paper_style():
         figure = new_figure(PAGE, height)
         for place, metric in enumerate(shown):
@@ -47,7 +47,7 @@ def draw_comparison(rows: Sequence[ComparedRow], caption: str, path: Path) -> No
             for who, row in whose.items()
         ]
         figure.legend(handles=marks, loc="outside upper right", ncols=2)
-        figure.supxlabel("\n".join(words), fontsize=7)
+        figure.supxlabel(without_math("\n".join(words)), fontsize=7)
         write_figure(figure, path, parents=True)
 
 

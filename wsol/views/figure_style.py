@@ -78,12 +78,17 @@ def legend_below(axes: Axes) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=2)
 
 
+def without_math(name: str) -> str:
+    """A name as matplotlib prints it: what stands between two dollars would be read as a formula."""
+    return name.replace("$", r"\$")
+
+
 def new_figure(width: float = COLUMN, height: float = HEIGHT, title: str = "") -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     if title:
-        figure.suptitle(title)
+        figure.suptitle(without_math(title))
     return figure
 
 
