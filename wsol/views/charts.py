@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from wsol.views.figure_style import (
-    COLOURS,
     COLUMN,
     DASHES,
     Format,

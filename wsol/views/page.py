@@ -132,7 +132,7 @@ class Page:
 def render(page: Page) -> str:
     """The page as HTML."""
     return render_html(
-        "report.html",
+        "runs.html",
         ["page.js", "gallery.js", "views.js"],
         {
             **vars(page),
