@@ -147,11 +147,9 @@ class Histogram:
 
     def draw(self, axes: Axes) -> None:
         for s in self.kept():
-            look: dict[str, Any] = {"color": COLOURS[s.tone % len(COLOURS)]}
-            axes.stairs(s.y, self.edges, fill=True, alpha=0.16, **look)
-            axes.stairs(
-                s.y, self.edges, label=without_math(s.name), lw=1.2, ls=line_look(s.tone)["linestyle"], **look
-            )
+            look = line_look(s.tone)
+            axes.stairs(s.y, self.edges, fill=True, alpha=0.16, color=look["color"])
+            axes.stairs(s.y, self.edges, label=without_math(s.name), lw=1.2, **look)
         axes.set(xlabel=self.x_label, ylabel=SHARE)
         axes.set_ylim(bottom=0)
 
