@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from scripts.benchmarks.timing import Ratio, readable
@@ -27,6 +28,7 @@ WAYS = {
 BUSY = (0, 1, 2, 4)
 ROUNDS = 5
 BOUND = 1.15  # of the spinning threads' time, beside other programs: at most a little worse, by chance
+ROOT = Path(__file__).resolve().parents[2]
 BUSY_LOOP = "while True: pass"
 TRAINER = "from scripts.benchmarks.contention import obey; obey()"
 
@@ -63,9 +65,13 @@ def trainers() -> Iterator[dict[str, "subprocess.Popen[str]"]]:
         for way, settings in WAYS.items():
             told = {**os.environ, "MKL_NUM_THREADS": settings["OMP_NUM_THREADS"], **settings}
             told = {name: value for name, value in told.items() if value}  # empty: not set
-            command = [sys.executable, "-c", TRAINER]
             started[way] = subprocess.Popen(
-                command, env=told, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                [sys.executable, "-c", TRAINER],
+                cwd=ROOT,
+                env=told,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
             )
         for process in started.values():
             ask(process)  # ready, and warm
