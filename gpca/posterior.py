@@ -46,6 +46,8 @@ def factor_(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
     even the bound is not enough, or K holds NaN, L is NaN. Overwrites K with K + noise I. Not
     differentiable: the jitter is a constant.
     """
+    if torch.compiler.is_exporting():
+        return _exported_factor(K, delta)
     diagonal = K.diagonal(dim1=-2, dim2=-1)
     scale = diagonal.mean(-1)
     noise = torch.full_like(scale, 1 / delta)
@@ -53,7 +55,7 @@ def factor_(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
     L, info = _cholesky(K)
     failed = info > 0
     for share in JITTER:
-        # A traced graph cannot branch on data: it takes every step, and `where` picks.
+        # A compiled graph cannot branch on data: it takes every step, and `where` picks.
         if not torch.compiler.is_compiling() and not failed.any():
             return L, noise
         more = torch.where(failed, share * scale, 0)
@@ -65,6 +67,29 @@ def factor_(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
     return torch.where(failed[..., None, None], torch.nan, L), noise
 
 
+def _exported_factor(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
+    """The same for a program that `torch.export` writes: nothing is overwritten, and the rare tries with more
+    noise stand in a branch of the program, which runs only where a matrix of the batch needs it."""
+    noise = torch.full_like(K[..., 0, 0], 1 / delta)
+    L, info = _cholesky(add_to_diagonal(K, noise[..., None]))
+
+    def more_noise(K: Tensor, L: Tensor, noise: Tensor, failed: Tensor) -> tuple[Tensor, Tensor]:
+        scale = K.diagonal(dim1=-2, dim2=-1).mean(-1)
+        for share in JITTER:
+            noise = noise + torch.where(failed, share * scale, 0)
+            retried, info = _cholesky(add_to_diagonal(K, noise[..., None]))
+            L = torch.where(failed[..., None, None], retried, L)
+            failed = failed & (info > 0)
+        return torch.where(failed[..., None, None], torch.nan, L), noise
+
+    def enough(K: Tensor, L: Tensor, noise: Tensor, failed: Tensor) -> tuple[Tensor, Tensor]:
+        return L.clone(), noise.clone()
+
+    failed = info > 0
+    found: tuple[Tensor, Tensor] = torch.cond(failed.any(), more_noise, enough, (K, L, noise, failed))
+    return found
+
+
 def _cholesky(M: Tensor) -> tuple[Tensor, Tensor]:
     # The transpose of a symmetric matrix is the same matrix in the order that LAPACK wants.
     L, info = torch.linalg.cholesky_ex(M.mT)
@@ -73,9 +98,7 @@ def _cholesky(M: Tensor) -> tuple[Tensor, Tensor]:
 
 def add_to_diagonal(matrix: Tensor, values: Tensor) -> Tensor:
     """A copy of (..., C, C) with `values`, broadcast to (..., C), added to the diagonal."""
-    result = matrix.clone()
-    result.diagonal(dim1=-2, dim2=-1).add_(values)
-    return result
+    return matrix + torch.diag_embed(values.expand(matrix.shape[:-1]))
 
 
 def inverse_(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:

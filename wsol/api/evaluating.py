@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsol.api.classifying import start_run
+from wsol.api.sharing import start_from_pack
 from wsol.data.index import hold_out, open_dataset
 from wsol.data.transforms import View, ViewKind
 from wsol.errors import ConfigError, DataError
@@ -52,10 +53,11 @@ def evaluate(
     in the run.
 
     Args:
-        run: a run, its folder, or what `wsol.from_classifier` gave.
+        run: a run, its folder, a pack, or what `wsol.from_classifier` gave.
         protocols: names, or "all"; None for the protocol of the run's config.
-        data: where the data set is now, if it was moved. For a classifier, the data set.
-        out: for a classifier, the folder of the new run; None for `runs/<name>-<method>`.
+        data: where the data set is now, if it was moved. For a pack or a classifier, the data set.
+        out: for a pack or a classifier, the folder of the new run; None for `runs/<name>`, or
+            `runs/<name>-<method>`.
         normalize: another normalisation of the maps: minmax, max, pas or ivr.
         held_out: share of the training images that choose a threshold, if the run held none out.
         reuse: score the predictions of an earlier evaluation, without the model.
@@ -100,15 +102,18 @@ def evaluate(
 def _open(
     run: Run | ClassifierFinder | Path | str, data: Path | str | None, out: Path | str | None, ranks: Ranks
 ) -> Run:
-    """The run that is meant; for a classifier, a new one on this data set."""
+    """The run that is meant; for a classifier or a pack, a new one on this data set."""
     if isinstance(run, ClassifierFinder):
         assert data is not None
         opened = Run(ranks.on_main(lambda: start_run(run, data, out)))
         opened.use_classifier(run.built)
         return opened
-    if isinstance(run, Run):
-        return run if data is None else Run(run.path, data)
-    return Run(run, data)
+    opened = run if isinstance(run, Run) and data is None else Run(run.path if isinstance(run, Run) else run, data)
+    if opened.folder.is_pack:
+        return Run(ranks.on_main(lambda: start_from_pack(opened, data, out)))
+    if out is not None:
+        raise ConfigError(f"out: {opened.path} keeps its own figures; it is for a pack or a classifier")
+    return opened
 
 
 @dataclass(frozen=True)

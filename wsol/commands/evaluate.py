@@ -23,6 +23,7 @@ RUN/scores.json, beside earlier ones of the same checkpoint under other protocol
   wsol evaluate runs/demo --reuse --normalize pas      score again, without the model
   torchrun --nproc-per-node 2 -m wsol evaluate RUN     two processes, equal figures
   wsol evaluate --classifier timm:resnet50 --data ROOT a plain classifier, into a new run folder
+  wsol evaluate packs/demo --data ROOT                 a pack (wsol pack), into a new run folder
 
 Every figure is given at three thresholds: a fixed one; the best one on held-out training images,
 which uses their boxes; and the oracle, the best one on the test images themselves.
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--batch", type=int, metavar="N", help="images at a time (default: as trained)")
     add("--workers", type=int, metavar="N", help="processes that score (default: by the number of images)")
     add("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    add("--out", type=Path, metavar="DIR", help="of a pack: the new run folder (default: runs/NAME)")
     add("--json", type=Path, metavar="FILE", help="write the figures there too")
     add_classifier_arguments(parser, not_needed=run_dir)
 
@@ -56,12 +58,12 @@ def run(args: argparse.Namespace) -> None:
     from wsol.runs.files import write_json
     from wsol.runs.ranks import is_main_process
 
-    classifier, run_dir = chosen_run(args)
+    other, run_dir = chosen_run(args)
     found = evaluate(
-        classifier or run_dir,
+        other or run_dir,
         args.protocol,
         data=args.data,
-        out=run_dir if classifier else None,
+        out=run_dir if other else args.out,
         normalize=args.normalize,
         held_out=args.held_out,
         reuse=args.reuse,
