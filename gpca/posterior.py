@@ -16,6 +16,7 @@ so the matrix of the a's is never formed. All of it is float64, the Gram matrix 
 duplicate or 1x1 channels lose the signal or the factor.
 """
 
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -68,19 +69,23 @@ def factor_(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
 
 
 def _exported_factor(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
-    """The same for a program that `torch.export` writes: nothing is overwritten, and the rare tries with more
-    noise stand in a branch of the program, which runs only where a matrix of the batch needs it."""
+    """The same for a program that `torch.export` writes, which overwrites nothing.
+
+    The rare tries with more noise are one batch, in a branch that runs only where a matrix needs it.
+    """
     noise = torch.full_like(K[..., 0, 0], 1 / delta)
     L, info = _cholesky(add_to_diagonal(K, noise[..., None]))
 
     def more_noise(K: Tensor, L: Tensor, noise: Tensor, failed: Tensor) -> tuple[Tensor, Tensor]:
         scale = K.diagonal(dim1=-2, dim2=-1).mean(-1)
-        for share in JITTER:
-            noise = noise + torch.where(failed, share * scale, 0)
-            retried, info = _cholesky(add_to_diagonal(K, noise[..., None]))
-            L = torch.where(failed[..., None, None], retried, L)
-            failed = failed & (info > 0)
-        return torch.where(failed[..., None, None], torch.nan, L), noise
+        tried = torch.stack([noise + share * scale for share in accumulate(JITTER)])
+        factors, info = _cholesky(add_to_diagonal(K.expand(len(JITTER), *K.shape), tried[..., None]))
+        found, least = torch.full_like(L, torch.nan), tried[-1]
+        for i in reversed(range(len(JITTER))):  # the first that works is picked last
+            works = info[i] == 0
+            found = torch.where(works[..., None, None], factors[i], found)
+            least = torch.where(works, tried[i], least)
+        return torch.where(failed[..., None, None], found, L), torch.where(failed, least, noise)
 
     def enough(K: Tensor, L: Tensor, noise: Tensor, failed: Tensor) -> tuple[Tensor, Tensor]:
         return L.clone(), noise.clone()

@@ -185,7 +185,9 @@ class Run:
             info = CheckpointInfo(about["checkpoint"], about["digest"], int(about["epoch"]))
             return {"model": model, "describes": about["describes"], "epoch": info.epoch}, info
         except (KeyError, ValueError):
-            raise CheckpointError(f"{path}: not the weights of a pack: it does not say of which run") from None
+            raise CheckpointError(
+                f"{path}: not the weights of a pack: it does not say of which run"
+            ) from None
 
     def packed_parts(self) -> tuple[dict[str, Any], dict[str, str]]:
         """What `wsol.runs.packed_weights` writes: the tensors of the localizer, and what they are of."""

@@ -105,10 +105,13 @@ def _open(
     """The run that is meant; for a classifier or a pack, a new one on this data set."""
     if isinstance(run, ClassifierFinder):
         assert data is not None
-        opened = Run(ranks.on_main(lambda: start_run(run, data, out)))
-        opened.use_classifier(run.built)
-        return opened
-    opened = run if isinstance(run, Run) and data is None else Run(run.path if isinstance(run, Run) else run, data)
+        started = Run(ranks.on_main(lambda: start_run(run, data, out)))
+        started.use_classifier(run.built)
+        return started
+    if isinstance(run, Run):
+        opened = run if data is None else Run(run.path, data)
+    else:
+        opened = Run(run, data)
     if opened.folder.is_pack:
         return Run(ranks.on_main(lambda: start_from_pack(opened, data, out)))
     if out is not None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from wsol.config import Config
 from wsol.config_file import dump_config
-from wsol.data.record import DataRecord
 from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.notices import note
 from wsol.plugins import loaded
@@ -35,8 +34,8 @@ def pack(
     """Write a trained localizer as one folder to hand on; returns that folder.
 
     It holds the weights as safetensors, the config, the classes, the scores, a model card with a picture, and
-    a manifest with the SHA-256 digest of every file. It opens like a run, wherever it is: `wsol.load(folder)`,
-    `wsol.evaluate(folder, data=...)`. Paths of this machine are left out.
+    a manifest with the SHA-256 digest of every file. It opens like a run, on any machine: `wsol.load(out)`,
+    `wsol.evaluate(out, data=...)`. Paths of this machine are left out.
 
     Args:
         run: a run of a trained localizer, or its folder.
@@ -67,8 +66,8 @@ def pack(
     model, about = opened.packed_parts()
     if opened.is_evaluated and opened.scores.checkpoint_digest != about["digest"]:
         raise RunFolderError(
-            f"{opened.path}: its scores are of {opened.scores.checkpoint}, the run has {opened.checkpoint} now; "
-            f"run `wsol evaluate {opened.path}` again, so that the card tells the truth"
+            f"{opened.path}: its scores are of {opened.scores.checkpoint}, the run has {opened.checkpoint} "
+            f"now; run `wsol evaluate {opened.path}` again, so that the card tells the truth"
         )
     if not opened.is_evaluated:
         note(f"{opened.path}: not evaluated, so the card has no figures; `wsol evaluate {opened.path}` first")

@@ -1,9 +1,10 @@
-"""Cholesky factors and triangular systems for ONNX, which has neither: written with the operators that it has.
+"""Cholesky factors and triangular systems for ONNX, which has neither: written with operators that it has.
 
-`TRANSLATIONS` tells `torch.onnx.export` how to write three functions of torch, for matrices (..., n, n) of float64
-with any batch dimensions. Both algorithms go over the matrix in blocks of `BLOCK` columns: a loop of the graph inside
-a block, a matrix product for what is left. Nothing is inverted on the way, so the rounding errors are those of
-LAPACK. GPCA needs that: its K + I/delta is ill-conditioned wherever channels are dead or alike.
+`TRANSLATIONS` tells `torch.onnx.export` how to write three functions of torch, for matrices (..., n, n) of
+float64 with any batch dimensions. Both algorithms go over the matrix in blocks of `BLOCK` columns: a loop of
+the graph inside a block, a matrix product for what is left. Nothing is inverted on the way, so the rounding
+errors are those of LAPACK. GPCA needs that: its K + I/delta is ill-conditioned where channels are dead or
+alike.
 
 Needs the package onnxscript; `wsol.models.export` imports this module only where ONNX is written.
 """
@@ -94,9 +95,7 @@ def cholesky_ex(self: Any, upper: bool = False, check_errors: bool = False) -> t
     return op.Reshape(L, op.Shape(self)), info
 
 
-def solve_triangular(
-    self: Any, B: Any, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Any:
+def solve_triangular(self: Any, B: Any, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
     """torch.linalg.solve_triangular(L, B, upper=False), both with the same batch dimensions."""
     found = solve(_as_batch(self), _as_batch(B), op.Constant(value_int=BLOCK))
     return op.Reshape(found, op.Shape(B))

@@ -97,15 +97,26 @@ class RunFolder:
     @property
     def pack_files(self) -> tuple[str, ...]:
         """The files that a pack can have, beside its manifest."""
-        parts = (self.config, self.data, self.plugins, self.scores, self.card, self.picture, self.packed_weights)
+        parts = (
+            self.config,
+            self.data,
+            self.plugins,
+            self.scores,
+            self.card,
+            self.picture,
+            self.packed_weights,
+        )
         return tuple(path.name for path in parts)
 
     def require(self) -> str:
         """The name of the run. Raises where this is no run folder, or a pack that is not as it was made."""
-        name = read_manifest(self.manifest, self.pack_files)["name"] if self.is_pack else self.path.resolve().name
+        if self.is_pack:
+            name = str(read_manifest(self.manifest, self.pack_files)["name"])
+        else:
+            name = self.path.resolve().name
         if not self.config.is_file():
             raise RunFolderError(f"{self.path}: not a run folder: it has no {self.config.name}")
-        return str(name)
+        return name
 
     def refuse_pack(self, instead: str) -> None:
         """Raise where something would be written into a pack. instead: what to do."""

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from wsol.errors import ConfigError, RunFolderError, WsolError
+from wsol.notices import note
+from wsol.runs.folder import RunFolder
+from wsol.runs.manifest import BESIDE
 from wsol.version import __version__
 
 # `Path` makes one slash of two.
@@ -29,31 +33,26 @@ def local_folder(place: Path | str) -> Path:
         return Path(place)
     address = _ADDRESS.fullmatch(text)
     if address is None:
-        raise ConfigError(f"{text}: not an address on the hub: write hf://owner/name or hf://owner/name@revision")
+        shown = "hf://" + text.removeprefix("hf:").lstrip("/")
+        raise ConfigError(
+            f"{shown}: not an address on the hub: write hf://owner/name or hf://owner/name@revision"
+        )
     return download(address["name"], address["revision"])
 
 
 def download(name: str, revision: str | None = None) -> Path:
-    """The folder of a pack from the hub, after its list of files was looked at."""
-    from wsol.runs.folder import RunFolder
-    from wsol.runs.manifest import BESIDE
-
+    """The folder of a pack from the hub. Its list of files is looked at before any of them is downloaded."""
     hub = _package()
     pack = RunFolder(name)
     wanted = [*pack.pack_files, pack.manifest.name]
     shown = f"hf://{name}" + (f"@{revision}" if revision else "")
-    with _one_line(shown):
-        try:
-            files = hub.HfApi(library_name="wsol", library_version=__version__).list_repo_files(
-                name, revision=revision
-            )
-        except hub.errors.HfHubHTTPError:
-            raise
-        except Exception:  # no network: what was downloaded before is as good
-            files = []
-        if files and pack.manifest.name not in files:
+    with _one_line(shown), _bars_on_terminals(hub):
+        files = _list_files(hub, name, revision)
+        if files is None:
+            note(f"{shown}: the hub cannot be reached; using what was downloaded before, if there is any")
+        elif pack.manifest.name not in files:
             raise RunFolderError(f"{shown}: not a pack of wsol: it has no {pack.manifest.name}")
-        extra = [file for file in files if file not in wanted and file.split("/")[0] not in BESIDE]
+        extra = [file for file in files or () if file not in wanted and file.split("/")[0] not in BESIDE]
         if extra:
             raise RunFolderError(f"{shown}: {extra[0]!r} is no part of a pack; nothing was downloaded")
         return Path(
@@ -61,10 +60,22 @@ def download(name: str, revision: str | None = None) -> Path:
                 name,
                 revision=revision,
                 allow_patterns=wanted,
+                local_files_only=files is None,
                 library_name="wsol",
                 library_version=__version__,
             )
         )
+
+
+def _list_files(hub: Any, name: str, revision: str | None) -> list[str] | None:
+    """The files of a repository; None where the hub cannot be reached."""
+    api = hub.HfApi(library_name="wsol", library_version=__version__)
+    try:
+        return [file.rfilename for file in api.model_info(name, revision=revision).siblings or ()]
+    except (hub.errors.HfHubHTTPError, hub.errors.HFValidationError):
+        raise  # it was reached, and said no
+    except Exception:  # of whichever package makes the connection, in its own class
+        return None
 
 
 def upload(folder: Path, name: str, private: bool) -> str:
@@ -72,7 +83,7 @@ def upload(folder: Path, name: str, private: bool) -> str:
     if _NAME.fullmatch(name) is None:
         raise ConfigError(f"{name}: not a name on the hub: write owner/name")
     hub = _package()
-    with _one_line(name):
+    with _one_line(name), _bars_on_terminals(hub):
         api = hub.HfApi(library_name="wsol", library_version=__version__)
         url = api.create_repo(name, private=private, exist_ok=True)
         api.upload_folder(
@@ -90,8 +101,22 @@ def _package() -> Any:
         raise WsolError("the hub needs the package huggingface_hub: pip install 'wsol[hub]'")
     import huggingface_hub
     import huggingface_hub.errors
+    import huggingface_hub.utils
 
     return huggingface_hub
+
+
+@contextmanager
+def _bars_on_terminals(hub: Any) -> Iterator[None]:
+    """Bars of progress only where someone watches, as everywhere in this package."""
+    if sys.stderr.isatty() or hub.utils.are_progress_bars_disabled():
+        yield
+        return
+    hub.utils.disable_progress_bars()
+    try:
+        yield
+    finally:
+        hub.utils.enable_progress_bars()
 
 
 @contextmanager
@@ -118,10 +143,14 @@ def _one_line(what: str) -> Iterator[None]:
                 f"{what}: the hub does not allow that; log in first (hf auth login) with a token that may"
             ) from None
         raise RunFolderError(f"{what}: the hub answers {status}: {_first_line(error)}") from None
-    except Exception as error:  # of whichever package makes the connection
-        cause = error.__cause__ or error
+    except errors.LocalEntryNotFoundError:
         raise RunFolderError(
-            f"{what}: the hub cannot be reached ({type(cause).__name__}: {_first_line(cause)}); check the network"
+            f"{what}: the hub cannot be reached, and it was not downloaded before; check the network"
+        ) from None
+    except Exception as error:  # of whichever package makes the connection
+        raise RunFolderError(
+            f"{what}: the hub cannot be reached, or does not answer as it should "
+            f"({type(error).__name__}: {_first_line(error)}); check the network"
         ) from None
 
 

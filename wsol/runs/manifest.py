@@ -42,12 +42,14 @@ def read_manifest(manifest: Path, allowed: Collection[str]) -> dict[str, Any]:
     folder = manifest.parent
     record = _read(manifest)
     files = record["files"]
-    extra = [path.name for path in sorted(folder.iterdir()) if path.name not in (*files, manifest.name, *BESIDE)]
+    extra = [
+        path.name for path in sorted(folder.iterdir()) if path.name not in (*files, manifest.name, *BESIDE)
+    ]
     unknown = [name for name in files if name not in allowed]
     if extra or unknown:
         raise RunFolderError(
-            f"{folder}: {(extra + unknown)[0]!r} is no part of a pack; nothing was loaded: remove that file, or "
-            "get the pack again from where it came from"
+            f"{folder}: {(extra + unknown)[0]!r} is no part of a pack; nothing was loaded: remove it, "
+            "or get the pack again from where it came from"
         )
     for name, digest in files.items():
         path = folder / name
@@ -55,8 +57,8 @@ def read_manifest(manifest: Path, allowed: Collection[str]) -> dict[str, Any]:
             raise RunFolderError(f"{folder}: {name} is missing in this pack; get the pack again")
         if _digest(path) != digest:
             raise RunFolderError(
-                f"{path}: damaged or changed: its content does not match the SHA-256 digest in {manifest.name}; "
-                "get the pack again"
+                f"{path}: damaged or changed: its content does not match the SHA-256 digest in "
+                f"{manifest.name}; delete this folder and get the pack again"
             )
     return record
 
@@ -66,7 +68,9 @@ def _read(manifest: Path) -> dict[str, Any]:
         with open_regular(manifest) as file:
             record = json.loads(file.read())
         if record["format"] > FORMAT:
-            raise RunFolderError(f"{manifest}: format {record['format']} is newer than this wsol; update wsol")
+            raise RunFolderError(
+                f"{manifest}: format {record['format']} is newer than this wsol; update wsol"
+            )
         files = {str(name): str(digest) for name, digest in record["files"].items()}
         return {"name": str(record["name"]), "wsol": str(record["wsol"]), "files": files}
     except OSError as error:

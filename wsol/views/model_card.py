@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wsol.class_names import display_names
 from wsol.drawing.grid import draw_grid, in_rows
 from wsol.errors import ConfigError, DataError
 from wsol.method_names import describe, method_name, network_name
@@ -29,7 +30,7 @@ QUALITY = 88  # of the JPEG
 
 @dataclass(frozen=True)
 class FigureRow:
-    """One line of a table: a figure with its interval, and the same of the centre box, "" where it has none."""
+    """One line of a table: a figure with its interval, and that of the centre box, "" where it has none."""
 
     name: str
     value: str
@@ -133,8 +134,8 @@ def make_card(run: Run, name: str, license: str | None, picture: str | None, pic
         describes=describe(config, len(run.classes)),
         checkpoint=str(info),
         digest=info.digest,
-        classes=run.classes,
-        data=scores.data if scores is not None and scores.data else config.data.root.name,
+        classes=display_names(run.classes),
+        data=f"{config.data.root.name} (read as {config.data.name})",
         data_digest=data.digest,
         counts=[(split, count) for split, count in data.counts.items() if count],
         image_size=config.data.image_size,
@@ -167,9 +168,7 @@ def _table(scores: Scores) -> ProtocolTable:
     except ConfigError:  # of a plugin that is not here
         summary = ""
     kind = KINDS[scores.threshold_kind] if scores.cut is None else "the head's own cut"
-    return ProtocolTable(
-        scores.protocol, summary, f"{kind}, {scores.threshold:g}", rows, " and ".join(beaten)
-    )
+    return ProtocolTable(scores.protocol, summary, f"{kind}, {scores.threshold:g}", rows, ", ".join(beaten))
 
 
 def _threshold(run: Run, scores: Evaluation | None) -> str:
@@ -187,9 +186,9 @@ def _threshold(run: Run, scores: Evaluation | None) -> str:
     assert scores is not None
     return (
         f"{how}at {value:g} of a map's range. This threshold was the best for GT-known localization on "
-        f"{held.num_images or 0:,} training images ({scores.held_out_from}), by their {held.num_boxes or 0:,} "
-        "boxes. So boxes of training images were used to choose this one number; the weights never saw a box. "
-        "No test image took part."
+        f"{held.num_images or 0:,} training images ({scores.held_out_from}), by their "
+        f"{held.num_boxes or 0:,} boxes. So boxes of training images were used to choose this one number; the "
+        "weights never saw a box. No test image took part."
     )
 
 
@@ -204,6 +203,8 @@ def _misses(scores: Evaluation) -> str:
 
 
 def _first_weights(weights: str) -> str:
-    return {"imagenet": "weights trained on ImageNet", "none": "random numbers"}.get(
-        weights, f"the weights {Path(weights).name}"
-    )
+    """How training began, in a sentence."""
+    if weights == "none":
+        return "Training began with random weights."
+    origin = "weights trained on ImageNet" if weights == "imagenet" else f"the weights {Path(weights).name}"
+    return f"Training began with {origin}, which have terms of use of their own."
