@@ -103,8 +103,8 @@ def require_recorded(path: Path, pack: Path) -> None:
         ]
         if lacks:
             raise ConfigError(
-                f"{pack}: needs the plugin {plugin.module} ({', '.join(lacks)}), Python code that is no part of "
-                f"a pack; get it from who made the pack, and if you trust it: "
+                f"{pack}: needs the plugin {plugin.module} ({', '.join(lacks)}), Python code that is no part "
+                "of a pack; get it from who made the pack, and if you trust it: "
                 f"`wsol --plugin {plugin.module} ...`, or `import {plugin.module}` in Python"
             )
 

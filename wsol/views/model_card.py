@@ -187,8 +187,8 @@ def _threshold(run: Run, scores: Evaluation | None) -> str:
     return (
         f"{how}at {value:g} of a map's range. This threshold was the best for GT-known localization on "
         f"{held.num_images or 0:,} training images ({scores.held_out_from}), by their "
-        f"{held.num_boxes or 0:,} boxes. So boxes of training images were used to choose this one number; the "
-        "weights never saw a box. No test image took part."
+        f"{held.num_boxes or 0:,} boxes. So boxes of training images were used to choose this one number; "
+        "the weights never saw a box. No test image took part."
     )
 
 

@@ -95,7 +95,7 @@ def test_what_is_no_manifest_is_refused(folder: Path, text: str) -> None:
 
 def test_a_newer_manifest_says_to_update(folder: Path) -> None:
     (folder / "manifest.json").write_text('{"format": 2}')
-    with pytest.raises(RunFolderError, match="newer than this wsol; update it"):
+    with pytest.raises(RunFolderError, match="newer than this wsol; update wsol"):
         read(folder)
 
 
