@@ -82,6 +82,6 @@ def _read(manifest: Path) -> dict[str, Any]:
 def _digest(path: Path) -> str:
     try:
         with open_regular(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # it can readinto
     except OSError as error:
         raise RunFolderError(f"{path}: cannot be read: {error.strerror}") from None
