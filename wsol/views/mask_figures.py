@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wsol.class_names import display_names
-from wsol.localization.predictions import Flag, Predictions
+from wsol.localization.predictions import Predictions
 from wsol.runs.files import write_text
-from wsol.scoring.mask_distribution import QUANTILES, MaskDistribution
+from wsol.scoring.mask_distribution import QUANTILES, MaskDistribution, rows_with_masks
 from wsol.views.figure_style import (
     COLOURS,
     COLUMN,
@@ -97,7 +97,7 @@ def draw_scalars(
             axes.set_xlabel("epoch")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=4))
             axes.yaxis.set_major_locator(MaxNLocator(nbins=4))
-            axes.yaxis.set_major_formatter("{x:.3g}")
+            axes.yaxis.set_major_formatter("{x:.4g}")
             if max(values) - min(values) < 0.01 * abs(values[0]):  # no more than noise: draw it flat
                 axes.set_ylim(*sorted((0.95 * values[0], 1.05 * values[0])))
         for axes in list(figure.axes)[len(series) :]:
@@ -167,7 +167,7 @@ def _draw_boxes(found: MaskDistribution, names: list[str], title: str) -> Figure
     axes.vlines(median, places - 0.25, places + 0.25, color=COLOURS[1], linewidth=1.6, zorder=4)
     axes.set_yticks(places, [_short(names[channel]) for channel in found.channels.tolist()])
     axes.invert_yaxis()
-    axes.set_xlabel("mask over all test images")
+    axes.set_xlabel("mask over all images")
     axes.locator_params(axis="x", nbins=5)
     return figure
 
@@ -195,10 +195,8 @@ def _draw_true_class(predictions: Predictions, title: str) -> Figure:
 
 def _own_and_others(predictions: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     assert predictions.masks is not None
-    readable = (predictions.flags & Flag.UNREADABLE) == 0
-    masks = np.asarray(predictions.masks[readable], dtype=np.float64)
-    finite = np.isfinite(masks).all(axis=1)
-    masks, labels = masks[finite], predictions.labels[readable][finite]
+    rows = rows_with_masks(predictions)
+    masks, labels = np.asarray(predictions.masks[rows], dtype=np.float64), predictions.labels[rows]
     true = np.zeros(masks.shape, dtype=bool)
     true[np.arange(len(labels)), labels] = True
     return masks[true], masks[~true]
