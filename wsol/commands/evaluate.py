@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from wsol.commands.classifier_arguments import add_classifier_arguments, chosen_run
+from wsol.commands.classifier_arguments import add_classifier_arguments
+from wsol.commands.measured_run import chosen_run
 from wsol.commands.next_commands import localize_command, report_command
 
 HELP = "measure a trained localizer: localization and classification, by named protocols"
 DESCRIPTION = """\
 Run a trained localizer over the test images and score it. Each image passes the network once for each way of
 preparing it that the protocols use (resize, crop), and ten times more where a protocol ranks classes by ten
-crops (danet, bas, bas-ext; only when you name them, or 'all'). The predictions stay in RUN/predictions, so that
-pictures need no model. Figures go to RUN/scores.json, beside earlier ones of the same checkpoint.
+crops (danet, bas, bas-ext; only when you name them, or 'all'). The predictions stay in RUN/predictions, so
+that pictures need no model. Figures go to RUN/scores.json, beside earlier ones of the same checkpoint.
 
   wsol evaluate runs/demo --protocol all               all protocols (default: that of the run's config)
   wsol evaluate runs/demo --split val                  to choose by: held-out images, not test images
