@@ -18,14 +18,13 @@ that pictures need no model. Figures go to RUN/scores.json, beside earlier ones 
 
   wsol evaluate runs/demo --protocol all               all protocols (default: that of the run's config)
   wsol evaluate runs/demo --split val                  to choose by: held-out images, not test images
-  wsol evaluate runs/demo --data elsewhere/birds       the data set was moved
   wsol evaluate runs/demo --reuse --normalize pas      score again, without the model
   torchrun --nproc-per-node 2 -m wsol evaluate RUN     two processes, equal figures
   wsol evaluate --classifier timm:resnet50 --data ROOT a plain classifier, into a new run folder
   wsol evaluate packs/demo --data ROOT                 a pack (wsol pack), into a new run folder
 
-Every figure is given at three thresholds: fixed; the best on held-out training images, by their boxes; and the
-oracle, the best on the test images themselves.
+Every figure is given at three thresholds: a fixed one; the best one on held-out training images,
+which uses their boxes; and the oracle, the best one on the test images themselves.
 """
 
 
@@ -36,13 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--protocol", nargs="+", metavar="NAME", help="one or more, or 'all' (default: the run's own)")
     add("--split", default="test", metavar="NAME", help="test, or val: the images held out of training")
     add("--normalize", metavar="NAME", help="minmax, max, pas or ivr (default: the protocol's)")
-    add(
-        "--held-out",
-        type=float,
-        default=0.1,
-        metavar="SHARE",
-        help="of training images, to choose by (default 0.1)",
-    )
+    held = "part of the training images that chooses the threshold, if the run held none out (default 0.1)"
+    add("--held-out", type=float, default=0.1, metavar="SHARE", help=held)
     add("--reuse", action="store_true", help="score the predictions of an earlier evaluation")
     add("--batch", type=int, metavar="N", help="images at a time (default: as trained)")
     add("--workers", type=int, metavar="N", help="processes that score (default: by the number of images)")
