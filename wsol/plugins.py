@@ -28,6 +28,7 @@ from typing import Any
 from wsol.errors import ConfigError, RunFolderError
 from wsol.notices import note
 from wsol.registry import REGISTRIES
+from wsol.runs.files import read_regular, real_path
 
 GROUP = "wsol.plugins"
 
@@ -74,7 +75,7 @@ def load_recorded(path: Path, run_dir: Path) -> None:
         name, file, digest = plugin_record.module, Path(plugin_record.file), plugin_record.sha256
         if name in _LOADED:
             continue
-        if file.resolve().is_relative_to(run_dir.resolve()):
+        if real_path(file).is_relative_to(real_path(run_dir)):
             raise ConfigError(
                 f"plugin {name}: {file} lies in the run folder; code in a run folder is never run"
             )
@@ -114,7 +115,7 @@ def _read_recorded(path: Path) -> list[Plugin]:
     if not path.is_file():
         return []
     try:
-        records = json.loads(path.read_text(encoding="utf-8"))["plugins"]
+        records = json.loads(read_regular(path))["plugins"]
         return [
             Plugin(
                 str(r["module"]),

@@ -38,6 +38,7 @@ from wsol.runs.files import (
     is_leftover,
     make_folder,
     open_regular,
+    real_path,
     refuse_link,
     write_json,
     write_text,
@@ -113,7 +114,7 @@ class RunFolder:
         if self.is_pack:
             name = str(read_manifest(self.manifest, self.pack_files)["name"])
         else:
-            name = self.path.resolve().name
+            name = real_path(self.path).name
         if not self.config.is_file():
             raise RunFolderError(f"{self.path}: not a run folder: it has no {self.config.name}")
         return name
