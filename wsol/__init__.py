@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wsol.api.modelling import build_localizer
     from wsol.api.picturing import report, visualize
     from wsol.api.scoring import score
+    from wsol.api.sharing import pack, push
     from wsol.api.starting import init_config
     from wsol.api.training import train
     from wsol.config import Config
@@ -51,7 +52,9 @@ _HOMES = {
     "load": "wsol.api.localizing",
     "localize": "wsol.api.localizing",
     "open_dataset": "wsol.api.data",
+    "pack": "wsol.api.sharing",
     "paint_birds": "wsol.api.data",
+    "push": "wsol.api.sharing",
     "report": "wsol.api.picturing",
     "score": "wsol.api.scoring",
     "train": "wsol.api.training",
@@ -74,7 +77,9 @@ __all__ = [
     "load",
     "localize",
     "open_dataset",
+    "pack",
     "paint_birds",
+    "push",
     "report",
     "score",
     "train",

@@ -35,6 +35,7 @@ EXTRAS = {
     "tensorboard": ("curves in TensorBoard", "tensorboard"),
     "pycocotools": ("reads exported COCO files", "coco"),
     "onnxruntime": ("ONNX", "onnx"),
+    "huggingface_hub": ("packs on the Hugging Face Hub", "hub"),
 }
 LOW_DISK_GB = 5.0
 LOW_SHM_GB = 1.0

@@ -20,6 +20,8 @@ COMMANDS: tuple[str, ...] = (
     "localize",
     "discover",
     "export",
+    "pack",
+    "push",
     "list",
     "doctor",
 )
