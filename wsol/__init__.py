@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wsol.api.localizing import export, load, localize
     from wsol.api.modelling import build_localizer
     from wsol.api.picturing import report, visualize
+    from wsol.api.refining import refine
     from wsol.api.scoring import score
     from wsol.api.starting import init_config
     from wsol.api.training import train
@@ -52,6 +53,7 @@ _HOMES = {
     "localize": "wsol.api.localizing",
     "open_dataset": "wsol.api.data",
     "paint_birds": "wsol.api.data",
+    "refine": "wsol.api.refining",
     "report": "wsol.api.picturing",
     "score": "wsol.api.scoring",
     "train": "wsol.api.training",
@@ -75,6 +77,7 @@ __all__ = [
     "localize",
     "open_dataset",
     "paint_birds",
+    "refine",
     "report",
     "score",
     "train",

@@ -22,7 +22,6 @@ from torch import Tensor, nn
 import gpca
 from wsol.data.transforms import View
 from wsol.errors import ConfigError, RunFolderError, WsolError
-from wsol.models.localizer import Localizer
 from wsol.runs.files import write_atomically, write_json
 
 SUFFIXES = {"torch": ".pt2", "onnx": ".onnx"}
@@ -68,7 +67,7 @@ class ModelCard:
 class Exported(nn.Module):
     """The localizer with plain tensors in and out: what both formats hold."""
 
-    def __init__(self, localizer: Localizer, classes: int) -> None:
+    def __init__(self, localizer: nn.Module, classes: int) -> None:
         super().__init__()
         self.localizer = localizer
         self.register_buffer("labels", torch.arange(classes)[None], persistent=False)
@@ -85,7 +84,7 @@ def card_of(out: Path) -> Path:
     return out.with_suffix(CARD_SUFFIX)
 
 
-def export(localizer: Localizer, format: str, out: Path, card: ModelCard, overwrite: bool = False) -> Path:
+def export(localizer: nn.Module, format: str, out: Path, card: ModelCard, overwrite: bool = False) -> Path:
     """Write the localizer to `out` and its card beside it; returns the path of the card.
 
     Raises:
@@ -111,7 +110,7 @@ def export(localizer: Localizer, format: str, out: Path, card: ModelCard, overwr
     return card_path
 
 
-def refuse_onnx(localizer: Localizer) -> None:
+def refuse_onnx(localizer: nn.Module) -> None:
     """Raise where ONNX cannot hold the model, or where the packages that write it are missing."""
     if any(isinstance(module, gpca.GPCA) for module in localizer.modules()):
         raise ConfigError(
