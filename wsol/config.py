@@ -323,7 +323,7 @@ class Refine:
     source: Path  # a run folder, or what `wsol discover` wrote
     method: str = ""  # what made its maps, in words, for tables
     foreground: float = 0.5  # pixels of the stretched map above this are the object
-    background: float = 0.1  # pixels below this are not; those between are undecided
+    background: float = 0.2  # pixels below this are not; those between are undecided
 
     def problems(self) -> Problems:
         yield from out_of_range(self, foreground=(0, 1), background=(0, 1))

@@ -142,7 +142,8 @@ def localize(
         "class": class_name,
     }
     with BoxJournal(Path(out), settings, overwrite) as journal:
-        left = {name: path for name, path in listed.items() if name not in journal.done()}
+        before = journal.done()
+        left = {name: path for name, path in listed.items() if name not in before}
         for name, one in _find_all(finder, left, topk, class_name, unreadable, len(listed)):
             try:
                 _save_overlay(one, overlay_path(journal.folder, name))
