@@ -223,7 +223,7 @@ def test_a_damaged_refined_run_is_one_line(refined: Path) -> None:
 
 def test_seeds_are_one_experiment(refined: Path, trained_once: Path, tmp_path: Path) -> None:
     other = shutil.copytree(refined, tmp_path / "other")
-    text = (other / "config.yaml").read_text().replace("seed: 0", "seed: 1")
+    text = (other / "config.yaml").read_text().replace("\n  seed: 0", "\n  seed: 1")
     (other / "config.yaml").write_text(text.replace(str(trained_once), "runs/cam_s1"))
     groups = group_over_seeds([Run(refined), Run(other)])
     assert [len(group) for group in groups] == [2]
