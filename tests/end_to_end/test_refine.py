@@ -221,6 +221,14 @@ def test_a_damaged_refined_run_is_one_line(refined: Path) -> None:
         wsol.load(refined, device="cpu")
 
 
+def test_a_source_that_changed_is_refused(refined: Path, trained_once: Path) -> None:
+    shutil.rmtree(refined / "guides")
+    record = json.loads((refined / "source.json").read_text())
+    (refined / "source.json").write_text(json.dumps(record | {"digest": "0" * 64}))
+    with pytest.raises(RunFolderError, match="has changed since"):
+        wsol.refine(trained_once, refined, config=LIGHT, resume=True)
+
+
 def test_seeds_are_one_experiment(refined: Path, trained_once: Path, tmp_path: Path) -> None:
     other = shutil.copytree(refined, tmp_path / "other")
     text = (other / "config.yaml").read_text().replace("\n  seed: 0", "\n  seed: 1")

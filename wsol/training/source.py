@@ -27,6 +27,12 @@ from wsol.runs.ranks import Ranks
 
 MASK_SIDE = 112  # cells of a mask of `wsol discover` that are kept
 LARGEST = 224  # side of the refined network's images where the source gives no classes
+HELD_OUT = 0.1  # of the training images, where the source held none out
+
+
+def resized(side: int) -> int:
+    """The side before the random crop of training images."""
+    return round(side * 9 / 8)
 
 
 class Source(ABC):
@@ -82,16 +88,16 @@ class Source(ABC):
 
 
 class RunSource(Source):
-    """A run: a trained localizer, a fitted one, a plain classifier, or a refined one."""
+    """A run: a trained localizer, a fitted one, a plain classifier or a refined one. device: where it runs."""
 
-    def __init__(self, run: Run) -> None:
-        self.run, self.path = run, run.path
+    def __init__(self, run: Run, device: str) -> None:
+        self.run, self.path, self._device = run, run.path, device
         self.method = method_name(run.config)
         self.side = run.config.data.image_size
 
     @cached_property
     def localizer(self) -> AnyLocalizer:
-        return self.run.any_localizer()
+        return self.run.any_localizer(self._device)
 
     @property
     def digest(self) -> str:
@@ -103,12 +109,10 @@ class RunSource(Source):
 
     def data(self) -> dict[str, Any]:
         section = config_to_dict(self.run.config.data)
-        side = self.side if self.knows_classes else min(self.side, LARGEST)
-        return section | {
-            "image_size": side,
-            "resize": round(side * 9 / 8),
-            "val_share": section["val_share"] or 0.1,
-        }
+        section["val_share"] = section["val_share"] or HELD_OUT
+        if self.knows_classes or self.side <= LARGEST:
+            return section
+        return section | {"image_size": LARGEST, "resize": resized(LARGEST)}
 
     def check(self, config: Config, index: DataIndex) -> None:
         super().check(config, index)
@@ -163,7 +167,7 @@ class DiscoveredSource(Source):
 
     def data(self) -> dict[str, Any]:
         side = min(self.side, LARGEST)
-        photos = Data("photos", root=self.folder.photos, image_size=side, resize=round(side * 9 / 8))
+        photos = Data("photos", root=self.folder.photos, image_size=side, resize=resized(side))
         return config_to_dict(photos) | {"on_bad_image": "skip"}  # as `wsol discover` did
 
     def write_maps(
@@ -192,14 +196,14 @@ class DiscoveredSource(Source):
         """There are none."""
 
 
-def open_source(path: Path | str) -> Source:
-    """The run, or the results of `wsol discover`, in a folder."""
+def open_source(path: Path | str, device: str = "cpu") -> Source:
+    """The run, or the results of `wsol discover`, in a folder. device: where the run's localizer goes."""
     folder = Path(path)
     if DiscoveredFolder.is_one(folder):
         return DiscoveredSource(DiscoveredFolder.open(folder))
     if not RunFolder(folder).config.is_file():
         raise RunFolderError(f"{folder}: neither a run folder nor what `wsol discover` writes")
-    return RunSource(Run(folder))
+    return RunSource(Run(folder), device)
 
 
 def prepare_maps(
@@ -213,10 +217,14 @@ def prepare_maps(
     wanted = tuple(s.name for s in samples)
     if ranks.on_main(lambda: folder.guides.is_dir() and Predictions(folder.guides).names == wanted):
         return Predictions(folder.guides)
-    source = open_source(config.refine.source)
+    source = open_source(config.refine.source, str(ranks.device))
     source.check(config, index)
 
     def keep() -> None:
+        if folder.source_record.is_file():
+            before = folder.read_json(folder.source_record).get("digest")
+            if before != source.digest:
+                raise RunFolderError(f"{source.path} has changed since {folder.path} began: begin a new run")
         source.keep_classes(folder)
         folder.write_json(folder.source_record, source.record())
 
