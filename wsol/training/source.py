@@ -88,7 +88,7 @@ class Source(ABC):
 
 
 class RunSource(Source):
-    """A run: a trained localizer, a fitted one, a plain classifier or a refined one. device: where it runs."""
+    """A run of a trained or fitted localizer, of a classifier, or a refined one. device: where it runs."""
 
     def __init__(self, run: Run, device: str) -> None:
         self.run, self.path, self._device = run, run.path, device
