@@ -145,7 +145,7 @@ def test_ddt_and_discovered_photos_can_be_refined(
 ) -> None:
     red_discs.register()
     truth = red_discs.write_photos(tmp_path / "photos", 12)
-    arguments = {"backbone": "colours", "weights": "none", "size": 96, "device": "cpu"}
+    arguments: dict[str, Any] = {"backbone": "colours", "weights": "none", "size": 96, "device": "cpu"}
     wsol.discover(tmp_path / "photos", tmp_path / "found", **arguments)
     run = wsol.refine(tmp_path / "found", tmp_path / "light", config=LIGHT, set={"train.epochs": 6})
     assert run.config.data.name == "photos"

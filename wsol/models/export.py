@@ -76,7 +76,7 @@ class Exported(nn.Module):
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         output = self.localizer(images)
         labels = self.labels.expand(images.shape[0], -1)
-        return output.logits, self.localizer.maps_for(output, labels)
+        return output.logits, self.localizer.maps_for(output, labels)  # type: ignore[operator]
 
 
 def card_of(out: Path) -> Path:

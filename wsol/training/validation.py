@@ -73,8 +73,8 @@ class Validator:
                     counts["top1_loc"] += top
         total = self._ranks.sum(counts)
         counted = {"top1_cls": "images", "top1_loc": "boxed", "gt_known_loc": "boxed"}
-        known = counted if localizer.knows_classes else {"gt_known_loc": "boxed"}
-        return {f"val_{name}": total[name] / total[of] for name, of in known.items() if total[of]}
+        told = counted if localizer.knows_classes else {"gt_known_loc": "boxed"}
+        return {f"val_{name}": total[name] / total[of] for name, of in told.items() if total[of]}
 
     def _hits(self, sample: Sample, raw: NDArray[np.float32], right_class: bool) -> tuple[bool, bool]:
         """Whether the image counts, for GT-known and for top-1 localization."""
