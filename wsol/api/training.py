@@ -58,6 +58,7 @@ def train(
             f"model.head: {head.name} learns from the maps of another run: name it with `wsol refine RUN`"
         )
 
+    from wsol.data.loader_faults import loader_faults_named
     from wsol.runs.folder import default_run_dir
     from wsol.runs.ranks import Ranks
     from wsol.training.signals import StopSignal
@@ -69,7 +70,7 @@ def train(
     ranks = Ranks.join(checked.train.device)
     try:
         chosen = ranks.on_main(lambda: Path(run_dir) if run_dir else default_run_dir(name, resume))
-        with StopSignal() as stop:
+        with StopSignal() as stop, loader_faults_named():
             code = go(checked, chosen, resume, ranks, stop, progress)
         run = Run(chosen)
         if run.history:
