@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wsol.api.localizing import export, load, localize
     from wsol.api.modelling import build_localizer
     from wsol.api.picturing import report, visualize
+    from wsol.api.refining import refine
     from wsol.api.scoring import score
     from wsol.api.sharing import pack, push
     from wsol.api.starting import init_config
@@ -55,6 +56,7 @@ _HOMES = {
     "pack": "wsol.api.sharing",
     "paint_birds": "wsol.api.data",
     "push": "wsol.api.sharing",
+    "refine": "wsol.api.refining",
     "report": "wsol.api.picturing",
     "score": "wsol.api.scoring",
     "train": "wsol.api.training",
@@ -80,6 +82,7 @@ __all__ = [
     "pack",
     "paint_birds",
     "push",
+    "refine",
     "report",
     "score",
     "train",

@@ -129,6 +129,11 @@ class Head(Component):
         """Whether it is fitted in one pass over the images, without labels and without gradients."""
         return bool(getattr(self.registry.get(self.name), "fitted", False))
 
+    @property
+    def guided(self) -> bool:
+        """Whether it learns from the maps of another run, not from labels."""
+        return bool(getattr(self.registry.get(self.name), "guided", False))
+
 
 @dataclass(frozen=True)
 class Attention(Component):
@@ -312,6 +317,21 @@ class Classifier:
 
 
 @dataclass(frozen=True)
+class Refine:
+    """What a guided head learns from: the maps of another run, read as pixels by `wsol.training.guides`."""
+
+    source: Path  # a run folder, or what `wsol discover` wrote
+    method: str = ""  # what made its maps, in words, for tables
+    foreground: float = 0.5  # pixels of the stretched map above this are the object
+    background: float = 0.2  # pixels below this are not; those between are undecided
+
+    def problems(self) -> Problems:
+        yield from out_of_range(self, foreground=(0, 1), background=(0, 1))
+        if self.background > self.foreground:
+            yield "background", f"{self.background} is above foreground {self.foreground}"
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything that defines a run. plugins: modules that register what the rest names; see `wsol.plugins`.
 
@@ -326,9 +346,14 @@ class Config:
     train: Train = Train()
     eval: Eval = Eval()
     classifier: Classifier | None = None  # instead of a model that is trained
+    refine: Refine | None = None  # what a guided head learns from
 
     def problems(self) -> Problems:
         model = self.model
+        if self.refine is not None and not model.head.guided:
+            yield "model.head", f"{model.head.name} learns from labels; `refine` is for the head foreground"
+        if model.head.guided and model.attention.name != "identity":
+            yield "model.attention", f"the head {model.head.name} has no classes to weigh: leave this out"
         trained = {
             "model.drop": model.drop.name != "none",
             "model.taps": bool(model.taps),

@@ -32,7 +32,7 @@ from wsol.yamlfile import KeyPath, Located, Place, parse_override, read_yaml
 
 D = TypeVar("D")
 
-OPTIONAL_SECTIONS = ("classifier",)  # left out of a config that has none
+OPTIONAL_SECTIONS = ("classifier", "refine")  # left out of a config that has none
 
 
 def load_config(
@@ -40,14 +40,16 @@ def load_config(
     overrides: Sequence[str] = (),
     set: Mapping[str, Any] | None = None,
     of_run: bool = False,
+    base: Mapping[str, Any] | None = None,
 ) -> Config:
     """The config in a YAML file, checked whole before anything else runs.
 
     overrides: texts `a.b=c` as `--set` takes them, c read as YAML. set: values by their dotted key, taken as
     they are: `{"data.root": "birds #3"}`. Both go on top of the file, `set` last. of_run: whether
     it is the config that a run folder keeps: a missing option means what it meant when the run was trained.
+    base: nested values that the file goes on top of.
     """
-    located = _read_extended(Path(path), ())
+    located = _merge(Located(dict(base or {})), _read_extended(Path(path), ()))
     if of_run:
         located = state_former_options(located)
     for text in overrides:
@@ -56,9 +58,14 @@ def load_config(
     return _finish(_override_all(located, set or {}), beside=not of_run)
 
 
-def config_from_dict(values: Mapping[str, Any], set: Mapping[str, Any] | None = None) -> Config:
-    """A config from nested plain values, checked like a file."""
-    return _finish(_override_all(Located(dict(values)), set or {}))
+def config_from_dict(
+    values: Mapping[str, Any],
+    set: Mapping[str, Any] | None = None,
+    base: Mapping[str, Any] | None = None,
+) -> Config:
+    """A config from nested plain values, on top of those in `base`, checked like a file."""
+    located = _merge(Located(dict(base or {})), Located(dict(values)))
+    return _finish(_override_all(located, set or {}))
 
 
 def _override_all(located: Located, values: Mapping[str, Any]) -> Located:

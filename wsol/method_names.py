@@ -24,10 +24,12 @@ _PROPER = {
 
 
 def method_name(config: Config) -> str:
-    """A method as papers write it: `ADL-GPCA`, `DANet`, `CAM-SE`, `HaS-CAM`, `CAM-GPCA (unit)`."""
+    """A method as papers write it: `ADL-GPCA`, `DANet`, `HaS-CAM`, `CAM-GPCA (unit)`, `DDT refined`."""
     if config.classifier is not None:
         method = config.classifier.method
         return _PROPER.get(method, method.upper())
+    if config.refine is not None:
+        return f"{config.refine.method} refined".strip()
     model = config.model
     heads = [] if model.head.name == "cam" and model.drop.name != "none" else [model.head.name]
     drops = [model.drop.name, *(tap.name for tap in model.taps)]

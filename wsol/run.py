@@ -117,6 +117,11 @@ class Run:
             self.any_localizer("cpu")
         return self.__dict__.get("checkpoint") or self._load()[1]
 
+    @property
+    def checkpoint_path(self) -> Path | None:
+        """The file of `checkpoint`; None where there is none, as in a run of a plain classifier."""
+        return None if self.config.classifier else self.folder.checkpoints.folder / self.checkpoint.name
+
     def classifier(self, device: str = "auto") -> BuiltClassifier:
         """The plain classifier that this run looks into; ConfigError where it has a trained localizer."""
         from wsol.models.classifier.building import build_classifier
@@ -137,9 +142,15 @@ class Run:
         self._classifier = built
 
     def any_localizer(self, device: str = "auto") -> AnyLocalizer:
-        """The trained localizer; or the run's classifier, in the data set's classes where it knows them."""
+        """The trained localizer, with its source's classes where it was refined; or the run's classifier, in
+        the data set's classes where it knows them."""
         if self.config.classifier is None:
-            return self.localizer(device)
+            own, source = self.localizer(device), self.source
+            if source is None:
+                return own
+            from wsol.localization.refined import RefinedLocalizer
+
+            return RefinedLocalizer(own, source.any_localizer(device)).eval()
         from wsol.models.classifier.building import OWN_CLASS
 
         built = self._classifier or self.classifier(device)
@@ -147,6 +158,14 @@ class Run:
         origin = built.origin if fitted.knows_classes else f"{built.origin}, {OWN_CLASS}"
         self.__dict__["checkpoint"] = CheckpointInfo(origin, built.digest, None)
         return fitted
+
+    @cached_property
+    def source(self) -> Run | None:
+        """Of a refined run, the one inside of it that gives the classes; None where there are none."""
+        if self.config.refine is None:
+            return None
+        knows = self.folder.read_json(self.folder.source_record).get("knows_classes")
+        return Run(self.folder.source) if knows else None
 
     def localizer(self, device: str = "auto") -> Localizer:
         """The trained localizer, ready for images, on a device; no data set is touched."""

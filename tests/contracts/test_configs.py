@@ -110,7 +110,8 @@ def test_a_config_takes_a_step(path: Path) -> None:
     localizer.train()
     before = {name: value.clone() for name, value in localizer.named_parameters()}
     images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
-    batch = Batch(images, torch.tensor([0, 4]), torch.arange(2), torch.zeros(2, dtype=torch.bool))
+    pixels = torch.randint(0, 2, (2, 64, 64), dtype=torch.uint8) if config.model.head.guided else None
+    batch = Batch(images, torch.tensor([0, 4]), torch.arange(2), torch.zeros(2, dtype=torch.bool), pixels)
     # A step in the middle of the run, where no warm-up holds the rate back.
     learner.set_rate(config.train.lr * make_schedule(config.train.schedule, config.train.epochs, 10)(20))
     figures = learner.backward(batch)

@@ -24,6 +24,7 @@ from wsol.models.backbone import Backbone as Stages
 from wsol.models.drops.block import DropBlock
 from wsol.models.heads.bas import BAS
 from wsol.models.heads.fitted import FittedHead
+from wsol.models.heads.targets import BACKGROUND, FOREGROUND, UNDECIDED
 from wsol.models.localizer import Localizer, build_localizer
 from wsol.models.summary import summarise
 from wsol.models.weights import Weights
@@ -48,8 +49,9 @@ def going_round(first: list[str], *others: list[str]) -> list[tuple[str, ...]]:
     return list(zip(*columns, strict=True))
 
 
-TRAINED = [name for name in HEADS.entries() if not Head.of(name).fitted]
-FITTED = [name for name in HEADS.entries() if name not in TRAINED]
+FITTED = [name for name in HEADS.entries() if Head.of(name).fitted]
+GUIDED = [name for name in HEADS.entries() if Head.of(name).guided]
+TRAINED = [name for name in HEADS.entries() if name not in (*FITTED, *GUIDED)]
 PARTS = [list(DROPS.entries()), TRAINED, list(ATTENTIONS.entries())]
 LARGER = [name for name in backbones() if name != SMALLEST]
 PRODUCT = {
@@ -189,6 +191,43 @@ def test_keeps_its_promises(backbone: str, drop: str, head: str, attention: str)
     assert torch.equal(again.logits, output.logits)
     assert torch.equal(again.maps, output.maps)
     assert summarise(localizer, SIZE).parameters == sum(p.numel() for p in localizer.parameters())
+
+
+@pytest.mark.parametrize("drop", DROPS.entries())
+@pytest.mark.parametrize("head", GUIDED)
+def test_a_guided_head_keeps_its_promises(head: str, drop: str) -> None:
+    check_guided(build(SMALLEST, drop, head, "identity"))
+
+
+@pytest.mark.parametrize("backbone", LARGER)
+@pytest.mark.parametrize("head", GUIDED)
+@pytest.mark.long
+def test_a_guided_head_works_on_every_backbone(head: str, backbone: str) -> None:
+    check_guided(build(backbone, "none", head, "identity"))
+
+
+def check_guided(localizer: Localizer) -> None:
+    """It learns from the labels of pixels, with gradients to every weight; one map, and no classes."""
+    localizer.seed(0)
+    pixels = torch.tensor([BACKGROUND, FOREGROUND, UNDECIDED], dtype=torch.uint8)
+    targets = pixels[torch.randint(0, 3, (2, SIZE, SIZE), generator=torch.Generator().manual_seed(1))]
+    read = {name for name, _ in localizer.named_parameters()}
+    for _ in range(8):  # a drop may hide some of them in one draw
+        losses = localizer.loss(localizer(IMAGES, targets), targets)
+        assert all(loss.ndim == 0 and loss.isfinite() for loss in losses.values())
+        torch.stack(list(losses.values())).sum().backward()
+        read -= {name for name, p in localizer.named_parameters() if p.grad is not None and p.grad.any()}
+    assert not read
+    assert not localizer.knows_classes
+    assert localizer.cut is None
+    localizer.eval()
+    with torch.no_grad():
+        output = localizer(IMAGES)
+        maps = localizer.maps_for(output, torch.stack([LABELS.flip(0), LABELS], dim=1))
+    assert output.logits.shape == (2, 1)
+    assert maps.shape == (2, 2, *output.maps.shape[2:])
+    assert torch.equal(maps[:, 0], maps[:, 1])
+    assert maps.isfinite().all()
 
 
 @pytest.mark.parametrize("backbone", backbones())

@@ -10,12 +10,13 @@ from pathlib import Path
 from tqdm import tqdm
 
 from wsol.api.classifying import as_finder
-from wsol.class_names import display_name
+from wsol.class_names import OBJECT, display_name
 from wsol.data.photos import batch_photos, list_photos, photo_stamp, read_photos
 from wsol.data.transforms import View
 from wsol.errors import ConfigError, RunFolderError
 from wsol.localization.finder import Finder
 from wsol.localization.localized import Finding, Localization
+from wsol.localization.refined import RefinedLocalizer
 from wsol.models.export import SUFFIXES, ModelCard
 from wsol.models.export import export as write_model
 from wsol.models.localizer import Localizer
@@ -50,7 +51,7 @@ def load(run: Run | Path | str, threshold: float | None = None, device: str = "a
         built = opened.classifier(device)
         opened.use_classifier(built)
         return as_finder(built, protocol.name, opened.threshold(protocol) if threshold is None else threshold)
-    localizer = opened.localizer(device)
+    localizer = opened.any_localizer(device)
     cut = localizer.cut
     if cut is not None:
         if threshold is not None:
@@ -59,7 +60,7 @@ def load(run: Run | Path | str, threshold: float | None = None, device: str = "a
     if threshold is None:
         threshold = opened.threshold(protocol)
     view = View(protocol.view, opened.config.data.image_size)
-    classes = localizer.known_classes(opened.classes)
+    classes = opened.classes if localizer.knows_classes else (OBJECT,)
     return Finder(localizer, classes, protocol.name, protocol.extraction, threshold, view)
 
 
@@ -211,6 +212,10 @@ def export(
     opened = run if isinstance(run, Run) else Run(run)
     if opened.config.classifier is not None:
         raise ConfigError(f"{opened.path}: a run of a plain classifier; only trained localizers are exported")
+    if opened.source is not None and opened.source.config.classifier is not None:
+        raise ConfigError(
+            f"{opened.path}: a plain classifier gives its classes; only trained localizers are exported"
+        )
     finder = load(opened, device="cpu")
     path = Path(out) if out is not None else opened.folder.exported(SUFFIXES[format])
     info = opened.checkpoint
@@ -222,6 +227,6 @@ def export(
         cut=finder.localizer.cut,
         origin={"run": str(opened.path), "checkpoint": info.name, "epoch": info.epoch, "digest": info.digest},
     )
-    assert isinstance(finder.localizer, Localizer)
+    assert isinstance(finder.localizer, (Localizer, RefinedLocalizer))
     write_model(finder.localizer, format, path, card, overwrite)
     return path

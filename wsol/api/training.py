@@ -52,6 +52,11 @@ def train(
     checked = Config.read(config, set=set)
     if checked.classifier is not None:
         raise ConfigError("classifier: nothing to train; measure it with `wsol evaluate --classifier`")
+    head = checked.model.head
+    if head.guided and checked.refine is None:
+        raise ConfigError(
+            f"model.head: {head.name} learns from the maps of another run: name it with `wsol refine RUN`"
+        )
 
     from wsol.data.loader_faults import loader_faults_named
     from wsol.runs.folder import default_run_dir

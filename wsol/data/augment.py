@@ -47,6 +47,12 @@ class CropFlip:
         left, top, _, _ = self._crop.get_params_dependent_on_data(shape, {})["crop_coords"]
         return left, top, self._flip.should_apply()
 
+    def cut_out(self, square: np.ndarray, key: tuple[int, ...]) -> np.ndarray:
+        """The pixels of an (R, R) array that the image of this key shows, (S, S), flipped as it is."""
+        left, top, flipped = self.draw(key)
+        part = square[top : top + self.side, left : left + self.side]
+        return part[:, ::-1] if flipped else part
+
     def __call__(self, image: Image.Image, key: tuple[int, ...]) -> np.ndarray:
         left, top, flipped = self.draw(key)
         square = resize_square(image, self.resize, (left, top, self.side))

@@ -23,14 +23,15 @@ from wsol.errors import ConfigError, DataError
 from wsol.records import Sample
 
 if TYPE_CHECKING:
-    from wsol.data.augment import Augment
+    from wsol.data.augment import Augment, CropFlip
 
 Key = tuple[int, int]  # (epoch, index)
+LabelPixels = Callable[[int], np.ndarray]  # from the index of a sample to uint8 (R, R)
 
 
 class Batch(NamedTuple):
     """images: uint8 (N, 3, S, S), or (N, 10, 3, S, S) of ten crops. labels, indices: int64 (N,).
-    failed: bool (N,).
+    failed: bool (N,). pixels: uint8 (N, S, S) the labels of the pixels, where a head learns from these.
 
     `indices` are positions among the samples that the loader was given. Where `failed`, the image could not
     be read and is black: such an image counts as a miss, and the batch keeps its size.
@@ -40,9 +41,11 @@ class Batch(NamedTuple):
     labels: torch.Tensor
     indices: torch.Tensor
     failed: torch.Tensor
+    pixels: torch.Tensor | None = None
 
 
-Item = tuple[np.ndarray, int, int, bool]  # image (S, S, 3) or (10, S, S, 3), label, index, failed
+# image (S, S, 3) or (10, S, S, 3), label, index, failed, and perhaps the labels of the pixels (S, S)
+Item = tuple[np.ndarray, int, int, bool] | tuple[np.ndarray, int, int, bool, np.ndarray]
 
 
 class ImageDataset(Dataset[Item]):
@@ -69,10 +72,33 @@ class ImageDataset(Dataset[Item]):
         return image, self._labels[index], index, failed
 
 
+class GuidedDataset(ImageDataset):
+    """The same with labels for the pixels of each image, cropped and flipped as the image is.
+
+    label_pixels: from the index of a sample to the labels (R, R) of its resized square.
+    """
+
+    def __init__(
+        self,
+        samples: Sequence[Sample],
+        shape: tuple[int, ...],
+        load: Callable[[str, Key], np.ndarray],
+        augment: CropFlip,
+        label_pixels: LabelPixels,
+    ) -> None:
+        super().__init__(samples, shape, load)
+        self._augment = augment
+        self._label_pixels = label_pixels
+
+    def __getitem__(self, key: Key) -> Item:
+        image, label, index, failed, *_ = super().__getitem__(key)
+        return image, label, index, failed, self._augment.cut_out(self._label_pixels(index), key)
+
+
 def collate(items: Sequence[Item]) -> Batch:
     """One batch of the items. Copied by NumPy on this thread alone: torch would wake its thread pool for it,
     which on busy cores costs more than decoding the images."""
-    images, labels, indices, failed = zip(*items, strict=True)
+    images, labels, indices, failed, *pixels = zip(*items, strict=True)
     *crops, height, width, channels = images[0].shape
     stacked = np.empty((len(images), *crops, channels, height, width), np.uint8)
     for target, image in zip(stacked, images, strict=True):
@@ -82,6 +108,7 @@ def collate(items: Sequence[Item]) -> Batch:
         torch.tensor(labels),
         torch.tensor(indices),
         torch.tensor(failed),
+        torch.from_numpy(np.stack(pixels[0])) if pixels else None,
     )
 
 
@@ -182,14 +209,21 @@ def make_train_loader(
     side: int,
     seed: int,
     workers: int = 0,
+    label_pixels: LabelPixels | None = None,
 ) -> TrainLoader:
-    """Augmented training batches. Call `sampler.set_epoch` before each epoch."""
+    """Augmented training batches. Call `sampler.set_epoch` before each epoch.
+
+    label_pixels: where a head learns from the labels of pixels, those (resize, resize) of each sample.
+    """
     from wsol.data.augment import CropFlip  # slow to import, and not needed for evaluation
 
-    load = partial(load_training, augment=CropFlip(resize, side, seed), resize=resize)
-    return TrainLoader(
-        ImageDataset(samples, (side, side, 3), load), batch_sampler=sampler, **_settings(workers)
-    )
+    augment = CropFlip(resize, side, seed)
+    load, shape = partial(load_training, augment=augment, resize=resize), (side, side, 3)
+    if label_pixels is None:
+        dataset = ImageDataset(samples, shape, load)
+    else:
+        dataset = GuidedDataset(samples, shape, load, augment, label_pixels)
+    return TrainLoader(dataset, batch_sampler=sampler, **_settings(workers))
 
 
 def make_eval_loader(

@@ -60,6 +60,28 @@ def predict(
     return _predict(localizer, samples, folder, header, ranks, write, batch=batch, workers=workers)
 
 
+def predict_true_class(
+    localizer: AnyLocalizer,
+    samples: Sequence[Sample],
+    folder: Path,
+    header: Header,
+    ranks: Ranks,
+    *,
+    batch: int,
+    workers: int,
+) -> Predictions:
+    """The same with one map for each image, that of its true class."""
+
+    def write(writer: PredictionsWriter, part: Batch) -> None:
+        def true_class(logits: Tensor) -> Tensor:
+            return part.labels.to(logits.device)[:, None]
+
+        seen = look_at(localizer, part.images, true_class)
+        writer.write(part.indices.numpy(), seen.logits, seen.maps, part.failed.numpy())
+
+    return _predict(localizer, samples, folder, header, ranks, write, batch=batch, workers=workers)
+
+
 def predict_by_ten_crops(
     localizer: AnyLocalizer,
     samples: Sequence[Sample],

@@ -21,7 +21,6 @@ from torch import Tensor, nn
 
 from wsol.data.transforms import View
 from wsol.errors import ConfigError, RunFolderError, WsolError
-from wsol.models.localizer import Localizer
 from wsol.runs.files import write_atomically, write_json
 
 SUFFIXES = {"torch": ".pt2", "onnx": ".onnx"}
@@ -67,7 +66,7 @@ class ModelCard:
 class Exported(nn.Module):
     """The localizer with plain tensors in and out: what both formats hold."""
 
-    def __init__(self, localizer: Localizer, classes: int) -> None:
+    def __init__(self, localizer: nn.Module, classes: int) -> None:
         super().__init__()
         self.localizer = localizer
         self.register_buffer("labels", torch.arange(classes)[None], persistent=False)
@@ -76,7 +75,7 @@ class Exported(nn.Module):
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         output = self.localizer(images)
         labels = self.labels.expand(images.shape[0], -1)
-        return output.logits, self.localizer.maps_for(output, labels)
+        return output.logits, self.localizer.maps_for(output, labels)  # type: ignore[operator]
 
 
 def card_of(out: Path) -> Path:
@@ -84,7 +83,7 @@ def card_of(out: Path) -> Path:
     return out.with_suffix(CARD_SUFFIX)
 
 
-def export(localizer: Localizer, format: str, out: Path, card: ModelCard, overwrite: bool = False) -> Path:
+def export(localizer: nn.Module, format: str, out: Path, card: ModelCard, overwrite: bool = False) -> Path:
     """Write the localizer to `out` and its card beside it; returns the path of the card.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from gpca import Attention, ChannelAttention, Identity
-from wsol.class_names import OBJECT
 from wsol.config import Component, Model
 from wsol.data.hierarchy import Hierarchy
 from wsol.errors import ConfigError
@@ -71,10 +70,6 @@ class Localizer(nn.Module):
         self.register_buffer("std", torch.tensor(normalisation.std).reshape(3, 1, 1))
         # It comes from the config, not from training, so it is no part of a checkpoint.
         self.register_buffer("rank_weights", rank_weights, persistent=False)
-
-    def known_classes(self, classes: Sequence[str]) -> tuple[str, ...]:
-        """Those of a data set, or the one name `object` where the head knows no classes."""
-        return tuple(classes) if self.head.knows_classes else (OBJECT,)
 
     @property
     def weights_report(self) -> WeightsReport:

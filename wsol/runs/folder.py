@@ -11,6 +11,12 @@
     diverged.json     the step in which the loss was no longer a number, where that happened
     checkpoints/      last.ckpt, previous.ckpt, best.ckpt
 
+in a refined run also::
+
+    source.json       the run that it was refined from
+    source/           that run's model, where it gives the classes: a run folder of its own
+    guides/           the maps of that run, which it learned from
+
 and later, by other commands: predictions/<split>-<view>/, scores.json, per_class.csv, overlays/, analysis/,
 report.html, localizer.pt2, localizer.onnx. The names occur in this package only (`wsol.runs`).
 
@@ -63,6 +69,9 @@ class RunFolder:
         self.tensorboard = path / "tensorboard"
         self.diverged = path / "diverged.json"
         self.checkpoints = Checkpoints(path / "checkpoints")
+        self.source_record = path / "source.json"
+        self.source = path / "source"
+        self.guides = path / "guides"
         self.predictions = path / "predictions"
         self.scores = path / "scores.json"
         self.per_class = path / "per_class.csv"
@@ -73,7 +82,10 @@ class RunFolder:
         self.picture = path / "picture.jpg"
         self.packed_weights = path / "weights.safetensors"
         self.manifest = path / "manifest.json"
-        self._provenance = (self.config, self.versions, self.data, self.weights, self.plugins)
+        self._provenance = (
+            *(self.config, self.versions, self.data, self.weights, self.plugins),
+            self.source_record,
+        )
         self._lock: FolderLock | None = None
         self._was_free = False  # when this process claimed it
         self._made: list[Path] = []  # folders that this process made, the outermost first
@@ -156,7 +168,8 @@ class RunFolder:
         if self._lock is not None and self._was_free and not self.checkpoints.exist():
             for path in self._provenance:
                 path.unlink(missing_ok=True)
-            shutil.rmtree(self.tensorboard, ignore_errors=True)
+            for made in (self.tensorboard, self.source, self.guides):
+                shutil.rmtree(made, ignore_errors=True)
         if self.checkpoints.folder in self._made:
             _remove_if_empty(self.checkpoints.folder)
         if self._lock is not None:
@@ -175,6 +188,21 @@ class RunFolder:
             clear_leftovers(self.predictions, ())
         except OSError as error:
             raise RunFolderError(f"{self.predictions}: cannot be used: {error.strerror}") from None
+
+    def copy_to(self, folder: Path, checkpoint: Path | None) -> None:
+        """What a localizer is made from: config, data record and the like, and one checkpoint."""
+        try:
+            for path in self._provenance:
+                if path.is_file():
+                    shutil.copyfile(path, folder / path.name)
+            if checkpoint is not None:
+                target = RunFolder(folder).checkpoints.folder / checkpoint.name
+                target.parent.mkdir()
+                shutil.copyfile(checkpoint, target)
+            if self.source.is_dir():
+                shutil.copytree(self.source, folder / self.source.name)
+        except OSError as error:
+            raise RunFolderError(f"{self.path}: cannot be copied: {error.strerror}") from None
 
     def release(self) -> None:
         """Release the folder; the end of the process does the same."""

@@ -100,8 +100,10 @@ class RunLog:
 
     def step(self, bar: Bar, sums: EpochSums, rate: float, images: int) -> None:
         if not bar.disable:
-            accuracy = f"{100 * sums.mean('accuracy'):.1f} %"
-            bar.set_postfix(loss=f"{sums.mean('loss'):.3f}", acc=accuracy, lr=f"{rate:.2g}", refresh=False)
+            figures = {"loss": f"{sums.mean('loss'):.3f}"}
+            if "accuracy" in sums.sums:  # of a head that knows classes
+                figures["acc"] = f"{100 * sums.mean('accuracy'):.1f} %"
+            bar.set_postfix({**figures, "lr": f"{rate:.2g}"}, refresh=False)
         bar.update(images)
 
     def epoch(self, history: Sequence[Row]) -> None:
@@ -126,13 +128,13 @@ def epoch_line(row: Row, epochs: int, seconds_left: float) -> str:
     parts = [
         f"epoch {int(row['epoch']):>{width}}/{epochs}",
         f"loss {row['loss']:.3f}",
-        f"acc {100 * row['accuracy']:5.1f} %",
+        *([f"acc {100 * row['accuracy']:5.1f} %"] if "accuracy" in row else []),
         f"lr {row['lr']:.2g}",
     ]
     for name, words in (
         ("val_top1_cls", "val: cls"),
         ("val_top1_loc", "top-1 loc"),
-        ("val_gt_known_loc", "GT-known"),
+        ("val_gt_known_loc", "GT-known" if "val_top1_cls" in row else "val: GT-known"),
     ):
         if name in row:
             parts.append(f"{words} {100 * row[name]:5.1f} %")

@@ -33,6 +33,7 @@ PACKAGES = ("torch", "torchvision", "timm", "numpy", "opencv-python-headless", "
 FREE = (
     "data.root",
     "data.workers",
+    "refine.source",  # its maps are in the run
     "train.epochs",
     "train.device",
     "train.validate_every",

@@ -20,6 +20,7 @@ from wsol.runs.folder import RunFolder
 from wsol.runs.history import Row, read_csv
 from wsol.runs.ranks import Ranks
 from wsol.training import random_state
+from wsol.training.guides import Guides
 from wsol.training.log import EpochSums, RunLog
 from wsol.training.provenance import (
     check_same_run,
@@ -27,6 +28,7 @@ from wsol.training.provenance import (
     require_same_config,
     write_provenance,
 )
+from wsol.training.source import prepare_maps
 from wsol.training.train_step import TrainStep
 from wsol.training.validation import Validator
 
@@ -142,15 +144,6 @@ def prepare(
         log.note(f"left out of training: {reason}")
     samples = index.split("train")
     sampler = EpochSampler(len(samples), t.batch_size, t.seed, rank=ranks.rank, world=ranks.world)
-    loader = make_train_loader(
-        samples,
-        sampler,
-        resize=config.data.resize,
-        side=config.data.image_size,
-        seed=t.seed,
-        workers=config.data.workers,
-    )
-    random_state.seed_everything(t.seed + ranks.rank)
     description = describe(config, len(index.classes))
     validator = Validator(index.split("val"), config, ranks)
 
@@ -168,13 +161,25 @@ def prepare(
         progress = Progress.of(state)
         if progress.epoch > t.epochs:
             raise ConfigError(f"train.epochs {t.epochs}: {folder.path} has {progress.epoch} epochs already")
-        if len(state["random"]) == ranks.world:
-            random_state.restore(state["random"][ranks.rank], train_step)
-        else:
-            notes.append(
-                f"{len(state['random'])} processes before, {ranks.world} now: not the same bit for bit"
-            )
         notes += ranks.on_main(lambda: renew_provenance(folder, config, ranks))
+    guides = None
+    if config.refine is not None:
+        maps = prepare_maps(config, folder, index, samples, ranks)
+        guides = Guides(maps, config.data.resize, config.refine)
+    loader = make_train_loader(
+        samples,
+        sampler,
+        resize=config.data.resize,
+        side=config.data.image_size,
+        seed=t.seed,
+        workers=config.data.workers,
+        label_pixels=guides,
+    )
+    random_state.seed_everything(t.seed + ranks.rank)
+    if state is not None and len(state["random"]) == ranks.world:
+        random_state.restore(state["random"][ranks.rank], train_step)
+    elif state is not None:
+        notes.append(f"{len(state['random'])} processes before, {ranks.world} now: not the same bit for bit")
     ranks.on_main(lambda: folder.diverged.unlink(missing_ok=True))  # of the attempt before this one
     for text in notes:
         log.note(text)

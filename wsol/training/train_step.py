@@ -146,6 +146,8 @@ class TrainStep:
         if self.transforms:
             images, labels = images.to(self._device), batch.labels.to(self._device)
             images, targets = apply_transforms(self.transforms, images, labels)
+        if batch.pixels is not None:
+            targets = batch.pixels
         for part, of_part in zip(images.split(size), split_targets(targets, size), strict=True):
             part = part.to(self._device, non_blocking=True).contiguous(memory_format=self._format)
             if isinstance(of_part, Tensor):
@@ -162,10 +164,12 @@ class TrainStep:
     def _figures(
         self, logits: Tensor, targets: Targets, loss: Tensor, terms: dict[str, Tensor]
     ) -> dict[str, float]:
-        """Means over a part: the loss and its terms, the accuracy, how much the attention masks vary."""
-        best = logits.argmax(1)
-        accuracy = weighted(lambda labels: (best == labels).double().mean(), targets)
-        values = {"loss": loss, "accuracy": accuracy}
+        """Means over a part: the loss and its terms, how much the attention masks vary, and the accuracy of a
+        head that knows classes."""
+        values = {"loss": loss}
+        if self.localizer.knows_classes:
+            best = logits.argmax(1)
+            values["accuracy"] = weighted(lambda labels: (best == labels).double().mean(), targets)
         if len(terms) > 1:
             values |= {f"loss_{name}": term for name, term in terms.items()}
         deviations = [mask.double().std(dim=1).mean() for mask in self.localizer.masks() if mask.shape[1] > 1]

@@ -46,7 +46,10 @@ class Validator:
         )
 
     def figures(self, localizer: Localizer) -> dict[str, float]:
-        """`val_top1_cls`, `val_top1_loc`, `val_gt_known_loc` as shares; nothing where nothing is held out."""
+        """`val_top1_cls`, `val_top1_loc`, `val_gt_known_loc` as shares; nothing where nothing is held out.
+
+        Of a head that knows no classes, the last one alone.
+        """
         if not self.samples:
             return {}
         self._ranks.take_main_buffers(localizer)  # batch norm's: what a checkpoint holds is what is judged
@@ -69,11 +72,9 @@ class Validator:
                     counts["gt_known_loc"] += known
                     counts["top1_loc"] += top
         total = self._ranks.sum(counts)
-        result = {"val_top1_cls": total["top1_cls"] / total["images"]}
-        if total["boxed"]:
-            result["val_top1_loc"] = total["top1_loc"] / total["boxed"]
-            result["val_gt_known_loc"] = total["gt_known_loc"] / total["boxed"]
-        return result
+        counted = {"top1_cls": "images", "top1_loc": "boxed", "gt_known_loc": "boxed"}
+        told = counted if localizer.knows_classes else {"gt_known_loc": "boxed"}
+        return {f"val_{name}": total[name] / total[of] for name, of in told.items() if total[of]}
 
     def _hits(self, sample: Sample, raw: NDArray[np.float32], right_class: bool) -> tuple[bool, bool]:
         """Whether the image counts, for GT-known and for top-1 localization."""

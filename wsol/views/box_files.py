@@ -19,8 +19,9 @@ from typing import Any
 
 from wsol.errors import RunFolderError
 from wsol.localization.localized import Finding
+from wsol.runs.file_names import fit_name
 from wsol.views.box_formats import PhotoBoxes, boxes_from_json, boxes_to_json, write_boxes
-from wsol.views.output_folder import claim_folder, fit_name
+from wsol.views.output_folder import claim_folder
 
 BEGINNING = b'{"settings": '
 

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from wsol.localization.discovered import DIRECTIONS, mask_path
 from wsol.localization.found_object import FoundObject
 from wsol.records import DataIndex, Sample
 from wsol.runs.files import replacing, write_json
 from wsol.views.box_files import overlay_path
 from wsol.views.box_formats import PhotoBoxes, write_boxes
 from wsol.views.contact_sheet import draw_contact_sheet
-from wsol.views.output_folder import fit_name
 
 
 def write_pictures(folder: Path, name: str, found: FoundObject) -> None:
@@ -36,12 +36,6 @@ def write_pictures(folder: Path, name: str, found: FoundObject) -> None:
         Image.fromarray(found.mask.astype(np.uint8) * 255).save(draft, "PNG")
     with replacing(overlay_path(folder, name), parents=True) as draft:
         found.localization.overlay().save(draft, "PNG")
-
-
-def mask_path(folder: Path, name: str) -> Path:
-    """Where the mask of a photo goes: `folder/masks/NAME.png`, below the same folders as the photo."""
-    photo = Path(name)
-    return folder / "masks" / photo.parent / fit_name(photo.name, ".png")
 
 
 def write_results(
@@ -60,7 +54,7 @@ def write_results(
     names of the groups, which are the classes of the box files.
     """
     paths = write_boxes(folder, boxes, groups, settings, unreadable)
-    write_json(folder / "directions.json", directions)
+    write_json(folder / DIRECTIONS, directions)
     samples = [
         Sample(name, photos[name], found[0].label if found else 0, tuple(f.box for f in found), "test", size)
         for name, (size, found) in boxes.items()
@@ -73,4 +67,4 @@ def write_results(
         caption=lambda sample: Path(sample.name).name,
         counts=f"{there:,} objects in {len(boxes):,} photos",
     )
-    return [*paths, folder / "directions.json", sheet]
+    return [*paths, folder / DIRECTIONS, sheet]

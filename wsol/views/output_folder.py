@@ -1,15 +1,12 @@
-"""Folders for results: one that holds something is not written into, and file names fit every disk."""
+"""Folders for results: one that holds something is not written into; and names of the files in them."""
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
 from pathlib import Path
 
 from wsol.errors import RunFolderError
-
-LONGEST = 255  # bytes of a file name, on nearly every file system
+from wsol.runs.file_names import LONGEST, fit_name
 
 
 def claim_folder(folder: Path, overwrite: bool = False, option: str = "--out") -> Path:
@@ -26,25 +23,7 @@ def claim_folder(folder: Path, overwrite: bool = False, option: str = "--out") -
     return folder
 
 
-def fit_name(name: str, suffix: str, longest: int = LONGEST) -> str:
-    """`name` and `suffix` as a file name of at most `longest` bytes.
-
-    A name that is too long keeps its beginning and gets a digest of the whole, so that two of them differ.
-
-    >>> fit_name("bird.jpg", ".png")
-    'bird.jpg.png'
-    >>> fit_name("bird" * 9, ".png", 24)
-    'birdbirdb-ed7e0ed824.png'
-    """
-    encoded = os.fsencode(name)
-    if len(encoded) + len(suffix) <= longest:
-        return name + suffix
-    digest = "-" + hashlib.sha256(encoded).hexdigest()[:10]
-    kept = encoded[: longest - len(digest) - len(suffix)].decode(errors="ignore")
-    return kept + digest + suffix
-
-
 def file_name(text: str, suffix: str, longest: int = LONGEST) -> str:
-    """The same for any text, such as the name of an image with its folders: what is no letter, digit, point
-    or dash becomes an underscore."""
+    """Any text, such as the name of an image with its folders, as a file name: what is no letter, digit,
+    point or dash becomes an underscore."""
     return fit_name(re.sub(r"[^\w.-]+", "_", text), suffix, longest)

@@ -10,7 +10,10 @@ from wsol.errors import ConfigError
 from wsol.run import Run
 
 # These keys say where and how fast a run was made. They do not change its results.
-CIRCUMSTANCES = (("data", "root"), ("data", "workers"), ("train", "device"), ("train", "seed"))
+CIRCUMSTANCES = (
+    *(("data", "root"), ("data", "workers"), ("train", "device"), ("train", "seed")),
+    ("refine", "source"),  # of a refined run: another seed of what `refine.method` names
+)
 
 
 def group_over_seeds(runs: Sequence[Run]) -> list[list[Run]]:
@@ -19,7 +22,7 @@ def group_over_seeds(runs: Sequence[Run]) -> list[list[Run]]:
     for run in runs:
         record = config_to_dict(run.config)
         for section, key in CIRCUMSTANCES:
-            record[section].pop(key)
+            record.get(section, {}).pop(key, None)
         groups.setdefault(json.dumps(record, sort_keys=True), []).append(run)
     for members in groups.values():
         if len({run.config.train.seed for run in members}) != len(members):

@@ -37,7 +37,9 @@ def train_epoch(samples: list[Sample], epoch: int, workers: int = 0, start: int 
 
 
 def same(a: Batch, b: Batch) -> bool:
-    return all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+    assert a.pixels is None
+    assert b.pixels is None
+    return all(torch.equal(x, y) for x, y in zip(a[:4], b[:4], strict=True))
 
 
 def test_batches_are_uint8_and_labelled(samples: list[Sample]) -> None:

@@ -54,6 +54,10 @@ class Head(nn.Module, ABC):
     #: Whether it is a `FittedHead`, which `wsol train` fits in one pass.
     fitted: ClassVar[bool] = False
 
+    #: Whether it learns from the labels of pixels (N, H, W), which come from the maps of another run, and not
+    #: from the labels of images. `wsol refine` trains such heads.
+    guided: ClassVar[bool] = False
+
     #: What the map at test is made of unless the config says it; see `wsol.models.class_ranking`.
     usual_maps: ClassVar[MapKind] = "class"
 

@@ -1,4 +1,4 @@
-"""What a loss is computed against: labels, or a weighted mixture of several labels for each image."""
+"""What a loss is computed against: labels, a weighted mixture of several labels for each image, or pixels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 LabelPairs = Sequence[tuple[float, Tensor]]
-Targets = Tensor | LabelPairs  # labels (N,), or pairs (weight, labels (N,)) whose weights add up to 1
+# Labels (N,), or pairs (weight, labels (N,)) whose weights add up to 1. For a guided head the labels of the
+# pixels (N, H, W) of the image, uint8, each of them one of the three below.
+Targets = Tensor | LabelPairs
+BACKGROUND, FOREGROUND, UNDECIDED = 0, 1, 255
 
 
 def weighted(loss: Callable[[Tensor], Tensor], targets: Targets) -> Tensor:
