@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wsol.api.picturing import report, visualize
     from wsol.api.scoring import score
     from wsol.api.starting import init_config
-    from wsol.api.training import train
+    from wsol.api.training import classify, train
     from wsol.config import Config
     from wsol.run import Run
 
@@ -42,6 +42,7 @@ _HOMES = {
     "analyze": "wsol.api.comparing",
     "attention_costs": "wsol.api.costing",
     "build_localizer": "wsol.api.modelling",
+    "classify": "wsol.api.training",
     "compare": "wsol.api.comparing",
     "discover": "wsol.api.discovering",
     "evaluate": "wsol.api.evaluating",
@@ -65,6 +66,7 @@ __all__ = [
     "analyze",
     "attention_costs",
     "build_localizer",
+    "classify",
     "compare",
     "discover",
     "evaluate",

@@ -8,7 +8,7 @@ from pathlib import Path
 from wsol.commands.classifier_arguments import add_classifier_arguments, chosen_run
 from wsol.commands.next_commands import localize_command, report_command
 
-HELP = "measure a trained localizer: localization and classification, by named protocols"
+HELP = "measure a trained localizer or classifier, by named protocols"
 DESCRIPTION = """\
 Run a trained localizer over the test images and score it. Each image passes the network once
 for each way of preparing it that the protocols use (resize, crop), and ten times more where a
@@ -25,7 +25,8 @@ RUN/scores.json, beside earlier ones of the same checkpoint under other protocol
   wsol evaluate --classifier timm:resnet50 --data ROOT a plain classifier, into a new run folder
 
 Every figure is given at three thresholds: a fixed one; the best one on held-out training images,
-which uses their boxes; and the oracle, the best one on the test images themselves.
+which uses their boxes; and the oracle, the best one on the test images themselves. Of a run of
+'wsol classify' the top-1 and top-5 error are printed.
 """
 
 
@@ -74,4 +75,5 @@ def run(args: argparse.Namespace) -> None:
             write_json(args.json, found.to_json(), parents=True)
         print("\n".join(evaluation_lines(found, str(run_dir))))
         run = Run(run_dir)
-        print(f"next: {report_command(run)}, or {localize_command(run)}")
+        if run.config.network is None:
+            print(f"next: {report_command(run)}, or {localize_command(run)}")

@@ -182,11 +182,12 @@ def make_train_loader(
     side: int,
     seed: int,
     workers: int = 0,
+    pad: int = 0,
 ) -> TrainLoader:
     """Augmented training batches. Call `sampler.set_epoch` before each epoch."""
     from wsol.data.augment import CropFlip  # slow to import, and not needed for evaluation
 
-    load = partial(load_training, augment=CropFlip(resize, side, seed), resize=resize)
+    load = partial(load_training, augment=CropFlip(resize, side, seed, pad), resize=resize)
     return TrainLoader(
         ImageDataset(samples, (side, side, 3), load), batch_sampler=sampler, **_settings(workers)
     )

@@ -1,5 +1,5 @@
-"""Runs a localizer over the images of a split and writes its predictions: maps and classes by one test image,
-or classes alone by ten crops."""
+"""Runs a model over the images of a split and writes its predictions: maps and classes by one test image, or
+classes alone, by ten crops or of a plain classifier."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tqdm import tqdm
 from wsol.data.dataset import Batch, make_eval_loader
 from wsol.data.transforms import View
 from wsol.freed_memory import freed_memory_kept
-from wsol.localization.batch import AnyLocalizer, classify_crops, look_at
+from wsol.localization.batch import AnyLocalizer, Classifies, classify, classify_crops, look_at
 from wsol.localization.predictions import Header, Predictions, PredictionsWriter
 from wsol.records import Sample
 from wsol.runs.files import new_draft_folder
@@ -59,6 +59,24 @@ def predict(
     return _predict(localizer, samples, folder, header, ranks, write, batch=batch, workers=workers)
 
 
+def predict_classes(
+    classifier: Classifies,
+    samples: Sequence[Sample],
+    folder: Path,
+    header: Header,
+    ranks: Ranks,
+    *,
+    batch: int,
+    workers: int,
+) -> Predictions:
+    """The classes of `samples` by a plain classifier, one forward pass each, without maps."""
+
+    def write(writer: PredictionsWriter, part: Batch) -> None:
+        writer.write(part.indices.numpy(), classify(classifier, part.images), None, part.failed.numpy())
+
+    return _predict(classifier, samples, folder, header, ranks, write, batch=batch, workers=workers)
+
+
 def predict_by_ten_crops(
     localizer: AnyLocalizer,
     samples: Sequence[Sample],
@@ -79,7 +97,7 @@ def predict_by_ten_crops(
 
 
 def _predict(
-    localizer: AnyLocalizer,
+    model: Classifies,
     samples: Sequence[Sample],
     folder: Path,
     header: Header,
@@ -101,7 +119,7 @@ def _predict(
         world=ranks.world,
         ten_crops=header.classes_by == "ten crops",
     )
-    localizer.eval()
+    model.eval()
     bar = tqdm(
         total=len(samples), unit=" images", desc=folder.name, file=sys.stderr, disable=None, leave=False
     )
