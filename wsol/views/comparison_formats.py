@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsol.runs.files import replacing
-from wsol.scoring.metrics import Metric, headline_metrics
+from wsol.scoring.metrics import Metric
+from wsol.scoring.published.figures import comparable_metrics
 from wsol.scoring.significance import Spread
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ OWN, OTHERS = "#1b6ca8", "#8a8a8a"
 
 
 def shown_metrics(rows: Sequence[ComparedRow]) -> list[Metric]:
-    """The headline figures that at least one row has, in the order of every table."""
-    return [m for key, m in headline_metrics().items() if any(key in row.figures for row in rows)]
+    """The figures that at least one row has, in the order of every table."""
+    return [m for key, m in comparable_metrics().items() if any(key in row.figures for row in rows)]
 
 
 def _value(sample: Spread, plus_minus: str) -> str:
