@@ -59,6 +59,12 @@ def test_the_run_folder_is_that_of_any_run(run: wsol.Run) -> None:
         assert [row["class"] for row in csv.DictReader(file)] == list(run.classes)
 
 
+def test_maps_of_the_trained_network_by_a_map_method(run: wsol.Run, birds: Path) -> None:
+    network = run.trained_classifier("cpu").network
+    find = wsol.from_classifier(network, "gradcam", classes=run.classes, image_size=32, device="cpu")
+    assert find(next(birds.rglob("*.jpg"))).name in run.classes
+
+
 def test_evaluate_prints_errors(run: wsol.Run, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(run.path), "--reuse"]) == 0
     printed = capsys.readouterr().out
