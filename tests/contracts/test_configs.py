@@ -148,10 +148,9 @@ def test_a_classifier_is_trained_as_the_paper_says(path: Path) -> None:
     ]
     assert (train.lr, train.weight_decay, train.optimizer.name) == (0.1, 5e-4, "sgd")
     assert (train.schedule.name, train.schedule.options["factor"]) == ("step", 0.1)
-    assert config.data.image_size == (
-        224 if "iniimage" in str(path.parent) or path.parent.name == "imagenet" else 32
-    )
-    assert (config.data.pad, config.data.resize) == ((0, 256) if config.data.image_size == 224 else (4, 32))
+    large = path.parent.name in ("miniimagenet", "imagenet")
+    data = config.data
+    assert (data.image_size, data.resize, data.pad) == ((224, 256, 0) if large else (32, 32, 4))
 
 
 @pytest.mark.long

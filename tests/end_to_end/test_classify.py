@@ -113,7 +113,7 @@ def test_compare_takes_classifiers(run: wsol.Run, birds: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     "command",
     [
-        ["localize", "RUN", "BIRDS"],
+        ["localize", "RUN", "BIRDS", "--out", "found"],
         ["visualize", "RUN"],
         ["report", "RUN"],
         ["analyze", "RUN"],

@@ -46,6 +46,7 @@ def analyze_runs(
     if out is not None and len(runs) > 1:
         raise ConfigError("--out is for one run; several write to a folder each")
     for run in runs:
+        run.require_maps()
         if not run.config.model.head.knows_classes:
             raise ConfigError(f"{run.path}: its head knows no classes, so there is nothing to analyze")
     predictions = {run: find_test_predictions(run) for run in runs}
