@@ -15,6 +15,7 @@ import pytest
 
 import wsol
 from tests.helpers.configs import write_config
+from tests.helpers.processes import torchrun
 from tests.helpers.training import assert_same_runs, train_run
 from wsol.cli import main
 from wsol.config import Config
@@ -213,6 +214,20 @@ def test_killed_with_sigkill_and_resumed_it_is_the_same_bit_for_bit(
     assert "continuing after" in resumed.stdout
     train_run(config, tmp_path / "whole")
     assert_same_runs(tmp_path / "whole", run.path)
+
+
+@pytest.mark.long
+def test_two_processes_train_one_network(birds: Path, tmp_path: Path) -> None:
+    """Without batch norm's and the drawing order's differences the losses of an epoch are near to equal."""
+    path = write_config(
+        tmp_path / "config.yaml", small_config(birds, **{"train.epochs": 1, "train.lr": 1e-6})
+    )
+    both = torchrun("-m", "wsol", "classify", path, "--run-dir", tmp_path / "two")
+    output, errors = both.communicate(timeout=300)
+    assert both.returncode == 0, errors
+    assert "on 2 x cpu" in output
+    alone = wsol.classify(path, tmp_path / "one")
+    assert wsol.Run(tmp_path / "two").history[-1]["loss"] == pytest.approx(alone.history[-1]["loss"], rel=0.1)
 
 
 @pytest.mark.long

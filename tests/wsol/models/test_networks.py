@@ -14,6 +14,7 @@ from wsol import config
 from wsol.config import Network
 from wsol.errors import CheckpointError, ConfigError
 from wsol.models.paper_places import paper_places
+from wsol.models.summary import summarise
 from wsol.models.trained_classifier import TrainedClassifier, build_classifier_to_train
 from wsol.registry import NETWORKS
 
@@ -146,3 +147,14 @@ def test_theta_is_spared_from_weight_decay() -> None:
     spared = {name for g in model.parameter_groups() if not g.decay for name in g.names}
     assert spared == {f"network.{name}.raw_theta" for name in attentions(model)}
     assert "network.layer1.0.bn2.attention.theta1" in model.scalars()
+
+
+def test_a_summary_counts_every_parameter_and_names_the_attentions() -> None:
+    model = build("resnet_thin", "gpca", depth=14)
+    summary = summarise(model, 32)
+    assert summary.parameters == sum(p.numel() for p in model.parameters())
+    assert {row.part: row.tap for row in summary.rows if row.tap} == {
+        f"layer{n}": "2 x GPCA" for n in (1, 2, 3)
+    }
+    assert {row.part: row.output for row in summary.rows}["layer3"] == (64, 8, 8)
+    assert summary.multiply_adds > summarise(build("resnet_thin", depth=14), 32).multiply_adds > 2e7
