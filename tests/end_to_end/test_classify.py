@@ -233,13 +233,13 @@ def test_two_processes_train_one_network(birds: Path, tmp_path: Path) -> None:
 @pytest.mark.long
 def test_gpca_learns_as_well_as_the_plain_network(tmp_path: Path) -> None:
     """A CIFAR-size ResNet on painted birds: with GPCA in every block it is no worse, noise aside."""
-    birds = wsol.paint_birds(tmp_path / "birds", species=6, train=60, test=40, size=64)
+    birds = wsol.paint_birds(tmp_path / "birds", species=4, train=100, test=60, size=64)
     top1 = {}
     for attention in ("identity", "gpca"):
-        settings = {"train.epochs": 20, "train.batch_size": 32, "train.lr": 0.1, "data.val_share": 0.0}
+        settings = {"train.epochs": 16, "train.batch_size": 16, "data.val_share": 0.0}
         config = small_config(birds, attention, **settings, **{"train.schedule": "cosine"})
         trained = wsol.classify(config, tmp_path / attention)
         top1[attention] = wsol.evaluate(trained, device="cpu")["classes"]["top1_cls"]
-    assert top1["identity"] > 50, "chance is 17 %"
-    # The 95 % interval of a difference between two shares of 240 images near 75 % is about 8 points wide.
-    assert top1["gpca"] > top1["identity"] - 8
+    assert top1["identity"] > 45, "chance is 25 %"
+    # Noise: two shares of 240 images near 60 % differ by up to 1.96 sqrt(2 0.6 0.4 / 240) = 9 points.
+    assert top1["gpca"] > top1["identity"] - 9
