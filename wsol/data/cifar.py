@@ -178,7 +178,7 @@ class _Unpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"the pickle asks for {module}.{name}, which could run code")
 
 
-def _empty_array(kind: object, shape: tuple[int, ...], code: str | bytes) -> NDArray[Any]:
+def _empty_array(kind: object, shape: tuple[int, ...], code: str) -> NDArray[Any]:
     """What NumPy's pickles call first: an array that the state then fills."""
     if kind is not np.ndarray or tuple(shape) != (0,):
         raise pickle.UnpicklingError("not a plain array")
