@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from wsol.runs.folder import RunFolder
 from wsol.runs.history import read_csv
 
 
-def small_config(root: Path, attention: str = "gpca", **changes: Any) -> Config:
+def small_config(root: Path, attention: str = "gpca", changes: Mapping[str, Any] | None = None) -> Config:
     """A thin ResNet of eight layers at 32 px, two epochs; changes: `{"train.lr": 0.1}`."""
     values = {
         "data": {"root": str(root), "image_size": 32, "resize": 32, "pad": 4, "val_share": 0.2, "workers": 0},
@@ -98,7 +99,7 @@ def test_the_crop_is_another_protocol_and_both_are_kept(run: wsol.Run) -> None:
 
 
 def test_compare_takes_classifiers(run: wsol.Run, birds: Path, tmp_path: Path) -> None:
-    plain = wsol.classify(small_config(birds, "identity", **{"train.epochs": 1}), tmp_path / "plain")
+    plain = wsol.classify(small_config(birds, "identity", {"train.epochs": 1}), tmp_path / "plain")
     wsol.evaluate(plain, device="cpu")
     table = str(wsol.compare([run, plain]))
     assert "| resnet_thin | GPCA | ours, 1 run |" in table
@@ -150,11 +151,11 @@ def test_what_needs_maps_is_refused_in_one_line(
 )
 def test_configs_that_make_no_sense(changes: dict[str, Any], message: str, birds: Path) -> None:
     with pytest.raises(ConfigError, match=message):
-        small_config(birds, **changes)
+        small_config(birds, changes=changes)
 
 
 def test_another_network_drops_the_options_of_the_former(birds: Path) -> None:
-    changed = small_config(birds, **{"network.name": "densenet40"})
+    changed = small_config(birds, changes={"network.name": "densenet40"})
     assert changed.network is not None
     assert (changed.network.name, dict(changed.network.options)) == ("densenet40", {})
     assert changed.network.attention.name == "gpca"
@@ -171,7 +172,9 @@ def test_each_command_names_the_other(birds: Path, make_config: Any) -> None:
 
 def test_a_batch_norm_hook_takes_part_in_the_gradient(birds: Path, tmp_path: Path) -> None:
     """The theta of every block moves."""
-    trained = wsol.classify(small_config(birds, **{"train.epochs": 1, "train.lr": 1.0}), tmp_path / "run")
+    trained = wsol.classify(
+        small_config(birds, changes={"train.epochs": 1, "train.lr": 1.0}), tmp_path / "run"
+    )
     row = trained.history[-1]
     moved = [row[f"network.layer{n}.0.bn2.attention.theta3"] for n in (1, 2, 3)]
     assert all(value != pytest.approx(1.0, abs=1e-9) for value in moved)
@@ -190,7 +193,7 @@ def test_stopped_and_resumed_it_is_the_same_bit_for_bit(birds: Path, tmp_path: P
 def test_killed_with_sigkill_and_resumed_it_is_the_same_bit_for_bit(
     birds: Path, tmp_path: Path, repository: Path
 ) -> None:
-    config = small_config(birds, **{"train.epochs": 4, "train.checkpoint_every": 1})
+    config = small_config(birds, changes={"train.epochs": 4, "train.checkpoint_every": 1})
     path = write_config(tmp_path / "config.yaml", config)
     run = RunFolder(tmp_path / "killed")
     command = [sys.executable, "-m", "wsol", "classify", str(path), "--run-dir", str(run.path)]
@@ -220,7 +223,7 @@ def test_killed_with_sigkill_and_resumed_it_is_the_same_bit_for_bit(
 def test_two_processes_train_one_network(birds: Path, tmp_path: Path) -> None:
     """Without batch norm's and the drawing order's differences the losses of an epoch are near to equal."""
     path = write_config(
-        tmp_path / "config.yaml", small_config(birds, **{"train.epochs": 1, "train.lr": 1e-6})
+        tmp_path / "config.yaml", small_config(birds, changes={"train.epochs": 1, "train.lr": 1e-6})
     )
     both = torchrun("-m", "wsol", "classify", path, "--run-dir", tmp_path / "two")
     output, errors = both.communicate(timeout=300)
@@ -237,7 +240,7 @@ def test_gpca_learns_as_well_as_the_plain_network(tmp_path: Path) -> None:
     top1 = {}
     for attention in ("identity", "gpca"):
         settings = {"train.epochs": 16, "train.batch_size": 16, "data.val_share": 0.0}
-        config = small_config(birds, attention, **settings, **{"train.schedule": "cosine"})
+        config = small_config(birds, attention, {**settings, "train.schedule": "cosine"})
         trained = wsol.classify(config, tmp_path / attention)
         top1[attention] = wsol.evaluate(trained, device="cpu")["classes"]["top1_cls"]
     assert top1["identity"] > 45, "chance is 25 %"

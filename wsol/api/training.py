@@ -100,6 +100,7 @@ def _name(config: Config | Mapping[str, Any] | Path | str) -> str:
 
 
 def _train(checked: Config, run_dir: Path | str | None, resume: bool, name: str, progress: bool) -> Run:
+    from wsol.data.loader_faults import loader_faults_named
     from wsol.runs.folder import default_run_dir
     from wsol.runs.ranks import Ranks
     from wsol.training.signals import StopSignal
@@ -109,7 +110,7 @@ def _train(checked: Config, run_dir: Path | str | None, resume: bool, name: str,
     ranks = Ranks.join(checked.train.device)
     try:
         chosen = ranks.on_main(lambda: Path(run_dir) if run_dir else default_run_dir(name, resume))
-        with StopSignal() as stop:
+        with StopSignal() as stop, loader_faults_named():
             code = go(checked, chosen, resume, ranks, stop, progress)
         run = Run(chosen)
         if run.history:

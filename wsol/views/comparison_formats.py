@@ -15,6 +15,7 @@ from wsol.runs.files import replacing
 from wsol.scoring.metrics import Metric
 from wsol.scoring.published.figures import comparable_metrics
 from wsol.scoring.significance import Spread
+from wsol.views.figure_style import without_math
 
 if TYPE_CHECKING:
     from wsol.views.comparison import ComparedRow
@@ -128,7 +129,7 @@ def draw(rows: Sequence[ComparedRow], caption: str, path: Path) -> None:
     height = 1.2 + 0.32 * len(rows)
     figure = Figure(figsize=(2.6 + 2.2 * len(shown), height), layout="constrained")
     panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
-    labels = [f"{r.backbone}  {r.method}, {r.marked_source}" for r in rows]
+    labels = [without_math(f"{r.backbone}  {r.method}, {r.marked_source}") for r in rows]
     for panel, metric in zip(panels, shown, strict=True):
         for y, row in enumerate(rows):
             sample = row.figures.get(metric.key)
@@ -157,6 +158,6 @@ def draw(rows: Sequence[ComparedRow], caption: str, path: Path) -> None:
     ]
     figure.legend(handles=marks, loc="outside upper right", ncols=2, fontsize=8, frameon=False)
     width = int(16 * figure.get_figwidth())
-    figure.supxlabel("\n".join(textwrap.wrap(caption, width)), fontsize=8)
+    figure.supxlabel(without_math("\n".join(textwrap.wrap(caption, width))), fontsize=8)
     with replacing(path, parents=True) as draft:
         figure.savefig(draft, dpi=150, format="png")

@@ -8,6 +8,7 @@ from pathlib import Path
 from wsol.drawing.colours import PREDICTED, TRUTH
 from wsol.runs.files import replacing
 from wsol.scoring.metrics import metrics
+from wsol.views.figure_style import without_math
 
 LINES = tuple(tuple(channel / 255 for channel in colour) for colour in (PREDICTED, TRUTH))
 
@@ -44,7 +45,7 @@ def draw_curves(history: Sequence[Mapping[str, float]], path: Path, title: str =
         return
     figure = Figure(figsize=(4.2 * len(shown), 3.4), dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle(title)
+    figure.suptitle(without_math(title))
     for place, (name, (columns, scale)) in enumerate(shown.items(), start=1):
         axes = figure.add_subplot(1, len(shown), place)
         for (column, label), colour in zip(columns.items(), LINES, strict=False):

@@ -72,12 +72,17 @@ def line_look(place: int) -> dict[str, Any]:
     return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
 
 
+def without_math(name: str) -> str:
+    """A name as matplotlib prints it: what stands between two dollars would be read as a formula."""
+    return name.replace("$", r"\$")
+
+
 def new_figure(width: float = COLUMN, height: float = HEIGHT, title: str = "") -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     if title:
-        figure.suptitle(title)
+        figure.suptitle(without_math(title))
     return figure
 
 

@@ -14,6 +14,7 @@ from wsol.config_file import dump_config
 from wsol.errors import ConfigError
 from wsol.records import Box
 from wsol.run import Run
+from wsol.runs.files import read_regular
 from wsol.scoring.error_kinds import OUTCOMES
 from wsol.scoring.judged import Judged
 from wsol.scoring.metrics import metrics
@@ -192,7 +193,7 @@ def run_facts(measured: Measured) -> RunFacts:
 def _json_facts(path: Path, title: str) -> list[tuple[str, str]]:
     """A small JSON file of the run folder in one line, if it exists."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(read_regular(path))
         plain = {k: v for k, v in record.items() if isinstance(v, (str, int, float)) and v != ""}
     except (OSError, ValueError, AttributeError):
         return []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from tests.helpers.configs import MakeConfig, tiny_config
 from tests.helpers.training import assert_same_runs, train_run
@@ -45,8 +46,8 @@ def one_step(step: TrainStep) -> None:
     step.update()
 
 
-def state(localizer: Localizer) -> dict[str, torch.Tensor]:
-    return {name: value.clone() for name, value in localizer.state_dict().items()}
+def state(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in model.state_dict().items()}
 
 
 @pytest.mark.parametrize("method", ["cam", "bas"])
@@ -86,6 +87,7 @@ def test_only_what_learns_is_in_the_optimizer(make_config: MakeConfig, alone: Ra
 def test_the_backward_pass_stops_there_and_taps_still_learn(make_config: MakeConfig, alone: Ranks) -> None:
     config = make_config(train__freeze="stage1", model__taps=[{"name": "se", "after": ["stem", "stage1"]}])
     step = make_step(config, alone)
+    assert isinstance(step.model, Localizer)
     backbone = step.model.backbone
     images = step.model.normalise(make_batch().images)
     assert not backbone(images, reads=("stage1",))["stage1"].requires_grad
@@ -96,6 +98,7 @@ def test_the_backward_pass_stops_there_and_taps_still_learn(make_config: MakeCon
 
 def test_train_mode_never_reaches_them(make_config: MakeConfig, alone: Ranks) -> None:
     localizer = make_step(make_config(train__freeze="stage1"), alone).model
+    assert isinstance(localizer, Localizer)
     for mode in (True, False, True):
         localizer.train(mode)
         localizer.backbone.shapes(64, 64)  # changes the mode and puts it back

@@ -6,9 +6,7 @@ He et al., "Deep Residual Learning for Image Recognition", CVPR 2016.
 from __future__ import annotations
 
 import torch
-import torchvision
 from torch import Tensor, nn
-from torchvision.models.resnet import BasicBlock
 
 from wsol.models.classifier.opening import Blueprint
 from wsol.registry import NETWORKS
@@ -21,6 +19,8 @@ def with_small_stem(name: str, classes: int) -> Blueprint:
 
     The GPCA paper does not print its networks: this is what CIFAR code usually does (our reading).
     """
+    import torchvision  # slow to import; reading a config does not need it
+
     network = torchvision.models.get_model(name, weights=None, num_classes=classes)
     network.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
     nn.init.kaiming_normal_(network.conv1.weight, mode="fan_out", nonlinearity="relu")
@@ -85,6 +85,8 @@ class ThinResNet(nn.Module):
 
 
 def _stage(before: int, channels: int, blocks: int, stride: int) -> nn.Sequential:
+    from torchvision.models.resnet import BasicBlock
+
     short_cut = None
     if before != channels:
         short_cut = nn.Sequential(

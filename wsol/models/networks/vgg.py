@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
-from torchvision.models.vgg import cfgs, make_layers
 
 from wsol.models.classifier.opening import Blueprint
 from wsol.registry import NETWORKS
@@ -25,6 +24,11 @@ class SmallVGG(nn.Module):
     """
 
     def __init__(self, classes: int) -> None:
+        from torchvision.models.vgg import (  # slow to import; reading a config does not need it
+            cfgs,
+            make_layers,
+        )
+
         super().__init__()
         self.features = make_layers(cfgs["D"], batch_norm=True)
         self.classifier = nn.Linear(512, classes)
