@@ -13,7 +13,7 @@ HELP = "train a plain classifier with attention in its blocks, or continue a run
 DESCRIPTION = """\
 Train the classifier that the section 'network' of a config describes: the networks of the GPCA
 paper's classification tables, or any of torchvision or timm, with an attention in every block.
-Without CONFIG it paints birds and tells them apart at 32 pixels, in a few minutes.
+Without CONFIG it paints birds and tells them apart at 32 pixels.
 
   wsol classify                                              painted birds, a small ResNet with GPCA
   wsol classify --set network.attention=identity             the same network without attention
