@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.helpers.browser import click, set_value, settle, show_gallery
 from tests.helpers.evaluated_runs import UNREADABLE, judged_by_hand, make_evaluated_run
 from wsol.localization.cutter import MapCutter
 from wsol.localization.predictions import Predictions
@@ -41,40 +41,6 @@ def address(run: Run, tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    pytest.importorskip("selenium", reason="selenium is not installed")
-    from selenium import webdriver
-    from selenium.common.exceptions import WebDriverException
-
-    program = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
-    driver_path = shutil.which("chromedriver")
-    if program is None or driver_path is None:
-        pytest.skip("no browser: install chromium and chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for flag in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        f"--user-data-dir={tmp_path_factory.mktemp('browser')}",
-        "--window-size=1280,1000",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    try:
-        driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver_path))
-    except WebDriverException as error:
-        pytest.skip(f"the browser does not start: {error.msg}")
-    yield driver
-    driver.quit()
-
-
 @pytest.fixture
 def page(browser: Any, address: str) -> Any:
     """The report of the run, opened afresh; no test may leave an error on the console."""
@@ -83,36 +49,6 @@ def page(browser: Any, address: str) -> Any:
     show_gallery(browser)
     yield browser
     assert [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
-
-
-def show_gallery(browser: Any) -> None:
-    """Scroll to it: only the cards near the window are filled."""
-    browser.execute_script("document.getElementById('bar').scrollIntoView({behavior: 'instant'})")
-    settle(browser)
-
-
-def settle(browser: Any) -> None:
-    """Until two frames have been drawn, and with them what the last event caused."""
-    browser.execute_async_script(
-        "const done = arguments[0], frame = requestAnimationFrame;"
-        "setTimeout(() => frame(() => frame(done)), 200)"
-    )
-
-
-def set_value(browser: Any, name: str, value: object) -> None:
-    """What a user's hand does: the control changes and says so."""
-    browser.execute_script(
-        "const e = document.getElementById(arguments[0]); e.value = arguments[1];"
-        "for (const kind of ['input', 'change']) e.dispatchEvent(new Event(kind, {bubbles: true}))",
-        name,
-        str(value),
-    )
-    settle(browser)
-
-
-def click(browser: Any, name: str) -> None:
-    browser.execute_script("document.getElementById(arguments[0]).click()", name)
-    settle(browser)
 
 
 def shown_names(browser: Any) -> list[str]:

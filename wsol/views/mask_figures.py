@@ -23,6 +23,7 @@ from wsol.views.figure_style import (
     PAGE,
     SHADE,
     Format,
+    legend_below,
     line_look,
     new_figure,
     paper_style,
@@ -191,7 +192,7 @@ def _draw_true_class(predictions: Predictions, title: str) -> Figure:
     axes.set_xlabel("mask")
     axes.set_ylabel("share of values (%)")
     axes.locator_params(axis="x", nbins=5)
-    axes.legend()
+    legend_below(axes)
     return figure
 
 
