@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wsol.api.scoring import score
     from wsol.api.sharing import pack, push
     from wsol.api.starting import init_config
-    from wsol.api.training import train
+    from wsol.api.training import classify, train
     from wsol.config import Config
     from wsol.run import Run
 
@@ -44,6 +44,7 @@ _HOMES = {
     "analyze": "wsol.api.comparing",
     "attention_costs": "wsol.api.costing",
     "build_localizer": "wsol.api.modelling",
+    "classify": "wsol.api.training",
     "compare": "wsol.api.comparing",
     "discover": "wsol.api.discovering",
     "evaluate": "wsol.api.evaluating",
@@ -70,6 +71,7 @@ __all__ = [
     "analyze",
     "attention_costs",
     "build_localizer",
+    "classify",
     "compare",
     "discover",
     "evaluate",

@@ -17,6 +17,7 @@ from wsol.registry import (
     DROPS,
     HEADS,
     MAP_METHODS,
+    NETWORKS,
     OPTIMIZERS,
     PROTOCOLS,
     SCHEDULES,
@@ -220,6 +221,7 @@ class Data(Component):
     root: Path = Path("data/CUB_200_2011")
     image_size: int = 224  # side of the square that the network sees
     resize: int = 256  # side before the random crop in training
+    pad: int = 0  # pixels of black border around the resized image, before the random crop in training
     val_share: float = 0.0  # of the training images of each class, held out to choose thresholds
     val_seed: int = 0
     workers: int = 2
@@ -228,6 +230,7 @@ class Data(Component):
     def problems(self) -> Problems:
         size = (32, 4096)
         yield from out_of_range(self, image_size=size, resize=size, val_share=(0, 0.9), workers=(0, 512))
+        yield from out_of_range(self, pad=(0, self.image_size - 1))
         if self.resize < self.image_size:
             yield "resize", f"{self.resize} is smaller than image_size {self.image_size}: no crop fits"
 
@@ -285,8 +288,13 @@ class Train:
 
 @dataclass(frozen=True)
 class Eval:
-    protocol: str = "gpca"
+    protocol: str = "gpca"  # of a network `classes`, unless the config says another
     checkpoint: Literal["best", "last"] = "best"  # best: the epoch that classifies held-out images best
+
+    @property
+    def measures_boxes(self) -> bool:
+        """Whether the protocol measures boxes, or classes alone."""
+        return bool(PROTOCOLS.create(self.protocol).boxes)
 
     def problems(self) -> Problems:
         if self.protocol not in PROTOCOLS.entries():
@@ -332,6 +340,22 @@ class Refine:
 
 
 @dataclass(frozen=True)
+class Network(Component):
+    """A plain classifier that `wsol classify` trains, with an attention in its blocks. It stands for `model`.
+
+    after: where attentions go: `paper` for the places of the GPCA paper, or names of modules as
+    `gpca.insert_attention` takes them.
+    """
+
+    registry = NETWORKS
+    name: str = "resnet50"
+    weights: str = "none"  # imagenet | none | a path; the last layer is new where the classes are others
+    allow_missing: tuple[str, ...] = ()  # layers that the weights file may lack, by name or prefix
+    attention: Attention = Attention()
+    after: str | tuple[str, ...] = "paper"
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything that defines a run. plugins: modules that register what the rest names; see `wsol.plugins`.
 
@@ -347,8 +371,17 @@ class Config:
     eval: Eval = Eval()
     classifier: Classifier | None = None  # instead of a model that is trained
     refine: Refine | None = None  # what a guided head learns from
+    network: Network | None = None  # instead of a model that localizes
 
     def problems(self) -> Problems:
+        if self.network is not None:
+            yield from self._problems_of_a_classifier(self.network)
+            return
+        if not self.eval.measures_boxes:
+            yield (
+                "eval.protocol",
+                f"{self.eval.protocol} is for plain classifiers: set `network`, not `model`",
+            )
         model = self.model
         if self.refine is not None and not model.head.guided:
             yield "model.head", f"{model.head.name} learns from labels; `refine` is for the head foreground"
@@ -370,6 +403,20 @@ class Config:
                     f"{transform.name} mixes the labels of images, and the head {self.model.head.name} needs "
                     "one label for each image: take another head, or leave the transform out",
                 )
+
+    def _problems_of_a_classifier(self, network: Network) -> Problems:
+        if self.classifier is not None:
+            yield "network", "a config has a network that is trained, or a classifier that is not, not both"
+        if self.eval.measures_boxes:
+            yield (
+                "eval.protocol",
+                f"{self.eval.protocol} measures boxes, and a plain classifier finds none: set it to classes "
+                "or classes-crop",
+            )
+        if self.train.freeze is not None:
+            yield "train.freeze", "a network that `wsol classify` trains has no named stages: leave this out"
+        if self.train.sync_bn and network.attention.name != "identity":
+            yield "train.sync_bn", "torch would replace the batch norms that the attentions are attached to"
 
     @classmethod
     def read(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from wsol.yamlfile import KeyPath, Located, Place, parse_override, read_yaml
 
 D = TypeVar("D")
 
-OPTIONAL_SECTIONS = ("classifier", "refine")  # left out of a config that has none
+OPTIONAL_SECTIONS = ("classifier", "refine", "network")  # left out of a config that has none
 
 
 def load_config(
@@ -93,7 +93,21 @@ def _finish(located: Located, beside: bool = True) -> Config:
         place = located.place(("plugins",))
         names = convert(located.value["plugins"], tuple[str, ...], f"{place}: plugins")
         load_plugins(names, [place.folder] if beside and place.folder else [])
-    return _build(Config, move_keys(located), ())
+    return _build(Config, _for_network(move_keys(located)), ())
+
+
+def _for_network(located: Located) -> Located:
+    """A config with a network has no model, and measures classes unless it names another protocol."""
+    values = located.value
+    if values.get("network") is None:
+        return located
+    if "model" in values:
+        place = located.place(("model",))
+        raise ConfigError(f"{place}: a config has a model or a network (a plain classifier), not both")
+    chosen = values.get("eval") or {}
+    if isinstance(chosen, dict) and "protocol" not in chosen:
+        return replace(located, value={**values, "eval": {**chosen, "protocol": "classes"}})
+    return located
 
 
 def config_to_dict(config: Any) -> dict[str, Any]:
@@ -103,6 +117,8 @@ def config_to_dict(config: Any) -> dict[str, Any]:
         value = getattr(config, f.name)
         if value is None and f.name in OPTIONAL_SECTIONS:
             continue
+        if f.name == "model" and getattr(config, "network", None) is not None:
+            continue  # the network stands for it
         if f.name == "options" and isinstance(config, Component):
             result.update({k: _plain(v) for k, v in value.items()})
         else:
@@ -162,8 +178,7 @@ def _merge_values(base: Any, top: Any, cls: type | None) -> Any:
     children = typing.get_type_hints(cls) if cls is not None else {}
     result = dict(base)
     for key, value in top.items():
-        child = children.get(key)
-        child = child if isinstance(child, type) and is_dataclass(child) else None
+        child = _section_class(children[key]) if key in children else None
         result[key] = _merge_values(base[key], value, child) if key in base else value
     return result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wsol.config import Config
+from wsol.config import Attention, Config
 
 _PROPER = {
     "gradcam": "Grad-CAM",
@@ -24,7 +24,12 @@ _PROPER = {
 
 
 def method_name(config: Config) -> str:
-    """A method as papers write it: `ADL-GPCA`, `DANet`, `HaS-CAM`, `CAM-GPCA (unit)`, `DDT refined`."""
+    """A method as papers write it: `ADL-GPCA`, `DANet`, `HaS-CAM`, `CAM-GPCA (unit)`, `DDT refined`.
+
+    Of a network that is trained as a classifier it is the attention: `GPCA`, or `baseline`.
+    """
+    if config.network is not None:
+        return _classifier_name(config, config.network.attention)
     if config.classifier is not None:
         method = config.classifier.method
         return _PROPER.get(method, method.upper())
@@ -35,18 +40,35 @@ def method_name(config: Config) -> str:
     drops = [model.drop.name, *(tap.name for tap in model.taps)]
     parts = [*(t.name for t in config.train.transforms), *heads, *drops, model.attention.name]
     name = "-".join(_PROPER.get(part, part.upper()) for part in parts if part not in ("none", "identity"))
-    reading = model.attention.options.get("reading", "literal")
-    return name if reading == "literal" else f"{name} ({reading})"
+    return _with_reading(name, model.attention)
+
+
+def _classifier_name(config: Config, attention: Attention) -> str:
+    parts = [*(t.name for t in config.train.transforms), attention.name]
+    named = [_PROPER.get(part, part.upper()) for part in parts if part != "identity"]
+    return _with_reading("-".join(named) or "baseline", attention)
+
+
+def _with_reading(name: str, attention: Attention) -> str:
+    """Readings of GPCA and variants of it are different methods."""
+    words = [str(attention.options[key]) for key in ("variant", "reading") if key in attention.options]
+    told = [word for word in words if word not in ("full", "literal")]
+    return f"{name} ({', '.join(told)})" if told else name
 
 
 def network_name(config: Config) -> str:
     """The network: a backbone, or a classifier as it was named."""
+    if config.network is not None:
+        return config.network.name
     return config.model.backbone.name if config.classifier is None else config.classifier.name
 
 
 def describe(config: Config, classes: int) -> str:
     """A model in a few words: `vgg16, adl, cam head, gpca, 200 classes`."""
-    model = config.model
-    taps = [tap.name for tap in model.taps]
-    parts = [model.backbone.name, model.drop.name, *taps, f"{model.head.name} head", model.attention.name]
+    if config.network is not None:
+        parts = [config.network.name, config.network.attention.name]
+    else:
+        model = config.model
+        taps = [tap.name for tap in model.taps]
+        parts = [model.backbone.name, model.drop.name, *taps, f"{model.head.name} head", model.attention.name]
     return ", ".join([p for p in parts if p not in ("none", "identity")] + [f"{classes} classes"])

@@ -194,6 +194,7 @@ HEADS = Registry(
 )
 ATTENTIONS = AttentionRegistry("attention", ("gpca",), supplied=("channels", "device", "dtype"))
 TAPS = JoinedRegistry("tap", DROPS, ATTENTIONS)
+NETWORKS = Registry("network", ("wsol.models.networks",), supplied=("classes",))
 MAP_METHODS = Registry("map method", ("wsol.models.classifier.methods",), required=("maps",))
 DATASETS = Registry("dataset", ("wsol.data.sets",), required=("detect", "read"))
 OPTIMIZERS = Registry("optimizer", ("wsol.training.optimizer",), supplied=("groups", "lr"))
@@ -207,6 +208,7 @@ REGISTRIES: dict[str, Registry] = {
     "drops": DROPS,
     "heads": HEADS,
     "attentions": ATTENTIONS,
+    "networks": NETWORKS,
     "map_methods": MAP_METHODS,
     "datasets": DATASETS,
     "optimizers": OPTIMIZERS,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from wsol.config import Config
 from wsol.config_file import load_config
@@ -22,15 +22,20 @@ from wsol.registry import suggest
 from wsol.runs.folder import RunFolder
 from wsol.runs.history import Row, read_csv
 from wsol.runs.hub import local_folder
-from wsol.scoring.protocols import Protocol, find_protocols
+from wsol.scoring.protocols import Protocol, find_protocols, require_boxes
 from wsol.scoring.scores import Evaluation, Scores
-from wsol.scoring.tables import summary_rows
+from wsol.scoring.tables import headline_rows
 from wsol.text_table import html_table
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from wsol.localization.batch import AnyLocalizer
     from wsol.models.classifier.building import BuiltClassifier
     from wsol.models.localizer import Localizer
+    from wsol.models.trained_classifier import TrainedClassifier
+
+T = TypeVar("T", bound="nn.Module")
 
 
 #: Images that are measured: those of the test, or those that were held out of training to choose by.
@@ -144,6 +149,7 @@ class Run:
     def any_localizer(self, device: str = "auto") -> AnyLocalizer:
         """The trained localizer, with its source's classes where it was refined; or the run's classifier, in
         the data set's classes where it knows them."""
+        self.require_maps()
         if self.config.classifier is None:
             own, source = self.localizer(device), self.source
             if source is None:
@@ -171,19 +177,44 @@ class Run:
         """The trained localizer, ready for images, on a device; no data set is touched."""
         if self.config.classifier is not None:
             raise ConfigError(f"{self.path}: a run of a plain classifier, which `wsol.load` opens")
+        self.require_maps()
         from wsol.models.localizer import build_localizer
+
+        blank = replace(self.config.model, weights="none")  # everything comes from the checkpoint
+        size = self.config.data.image_size
+        return self._filled(
+            build_localizer(blank, len(self.classes), self.data.hierarchy, image_size=size), device
+        )
+
+    def trained_classifier(self, device: str = "auto") -> TrainedClassifier:
+        """The network that `wsol classify` trained, ready for images, on a device."""
+        if self.config.network is None:
+            raise ConfigError(f"{self.path}: not a run of `wsol classify`")
+        from wsol.models.trained_classifier import build_classifier_to_train
+
+        blank = replace(self.config.network, weights="none")
+        size = self.config.data.image_size
+        return self._filled(build_classifier_to_train(blank, len(self.classes), size), device)
+
+    def require_maps(self) -> None:
+        """Raise where this is a run of a network that classifies and makes no maps."""
+        if self.config.network is not None:
+            raise ConfigError(
+                f"{self.path}: a classifier of `wsol classify`, which makes no maps and finds no boxes; "
+                "`wsol evaluate` and `wsol compare` take it"
+            )
+
+    def _filled(self, model: T, device: str) -> T:
+        """A new model with the values of the checkpoint, on the device, for test."""
         from wsol.runs.checkpoint import load_model_state
         from wsol.runs.ranks import pick_device
 
         place = pick_device(device)
         state, info = self._load()
         self.__dict__["checkpoint"] = info  # so that it is not read again
-        blank = replace(self.config.model, weights="none")  # everything comes from the checkpoint
-        size = self.config.data.image_size
-        localizer = build_localizer(blank, len(self.classes), self.data.hierarchy, image_size=size)
         here = describe(self.config, len(self.classes))
-        load_model_state(localizer, state["model"], here, state["describes"])
-        return localizer.to(place).eval()
+        load_model_state(model, state["model"], here, state["describes"])
+        return model.to(place).eval()
 
     def _load(self) -> tuple[dict[str, Any], CheckpointInfo]:
         from wsol.runs.checkpoint import digest_of, load_first, require_parts
@@ -269,10 +300,12 @@ class Run:
         return predictions.test_digest() if same else ""
 
     def evaluated(self, protocol: Protocol) -> tuple[Scores, Predictions]:
-        """The scores under a protocol and the predictions that they were made of.
+        """The scores under a protocol that measures boxes, and the predictions that they were made of.
 
         Raises DataError where the two are of different checkpoints, as after an evaluation that was killed.
         """
+        self.require_maps()
+        require_boxes(protocol)
         if protocol.name not in self.scores:
             near = suggest(protocol.name, self.scores)
             raise RunFolderError(
@@ -336,4 +369,4 @@ class Run:
             ["epochs", str(len(self.history))],
         ]
         text = html_table(facts)
-        return text + (html_table(summary_rows(self.scores)) if self.is_evaluated else "")
+        return text + (html_table(headline_rows(self.scores)) if self.is_evaluated else "")

@@ -81,7 +81,7 @@ def make_step(network: str, variant: Variant) -> Callable[[], None]:
     )
     torch.manual_seed(0)
     train_step = TrainStep(build_localizer(model, classes=40), train, Ranks.alone())
-    train_step.localizer.train()
+    train_step.model.train()
     images = torch.randint(0, 256, (size, 3, side, side), dtype=torch.uint8)
     batch = Batch(images, torch.arange(size), torch.arange(size), torch.zeros(size, dtype=torch.bool))
     return partial(take, train_step, batch)

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from tests.helpers.evaluated_runs import EXACT, HELD_OUT, figure_by_hand, judged_by_hand, make_evaluated_run
-from wsol.registry import PROTOCOLS
 from wsol.run import Run
 from wsol.scoring.error_kinds import OUTCOMES
 from wsol.scoring.protocols import find_protocols
@@ -49,7 +48,7 @@ def gallery_of(path: Path, protocol: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("boxes", BOXES)
-@pytest.mark.parametrize("name", list(PROTOCOLS.entries()))
+@pytest.mark.parametrize("name", [p.name for p in find_protocols("all")])
 def test_gallery_live_figures_and_kinds_agree_with_the_scores(
     runs: dict[str, Path], name: str, boxes: str
 ) -> None:
@@ -88,7 +87,7 @@ def test_gallery_live_figures_and_kinds_agree_with_the_scores(
 
 
 @pytest.mark.parametrize("boxes", BOXES)
-@pytest.mark.parametrize("name", list(PROTOCOLS.entries()))
+@pytest.mark.parametrize("name", [p.name for p in find_protocols("all")])
 def test_pictures_agree_with_the_gallery(runs: dict[str, Path], name: str, boxes: str) -> None:
     run, protocol = Run(runs[boxes]), find_protocols(name)[0]
     _, predictions = run.evaluated(protocol)
@@ -129,7 +128,7 @@ def test_the_runs_hold_the_cases_that_tell_rules_apart(runs: dict[str, Path], bo
     assert figure_by_hand(bas, hits.tolist(), by_crops.labels.tolist()) != pytest.approx(100 * hits.mean())
 
 
-@pytest.mark.parametrize("name", list(PROTOCOLS.entries()))
+@pytest.mark.parametrize("name", [p.name for p in find_protocols("all")])
 def test_the_page_says_where_the_drawn_box_is_not_the_counted_one(runs: dict[str, Path], name: str) -> None:
     protocol = find_protocols(name)[0]
     note = build_page([Run(runs["one box"])], protocol, num_images=0).gallery_note

@@ -1,4 +1,4 @@
-"""Every config in configs/ builds its localizer and takes one training step."""
+"""Every config in configs/ builds its model and takes one training step."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from wsol.config import Config
 from wsol.config_file import load_config
 from wsol.data.dataset import Batch
 from wsol.data.hierarchy import cub_hierarchy
+from wsol.models.building import build_model
 from wsol.models.heads.fitted import FittedHead
 from wsol.models.localizer import build_localizer
+from wsol.models.trainable import Trainable
 from wsol.registry import OPTIMIZERS
 from wsol.runs.ranks import Ranks
 from wsol.training.schedules import make_schedule
@@ -69,7 +71,8 @@ def test_a_row_is_what_its_name_says(path: Path) -> None:
     assert momentum == 0.9
 
 
-FITTED = [path for path in FILES if load_config(path).model.head.fitted]
+CLASSIFIERS = [path for path in FILES if load_config(path).network is not None]
+FITTED = [path for path in FILES if path not in CLASSIFIERS and load_config(path).model.head.fitted]
 
 
 def rows() -> list[ParameterSet]:
@@ -82,7 +85,7 @@ def rows() -> list[ParameterSet]:
             id=str(path.relative_to(CONFIGS).with_suffix("")),
         )
         for path in FILES
-        if path not in FITTED
+        if path not in FITTED and path not in CLASSIFIERS
     ]
 
 
@@ -105,12 +108,66 @@ def test_a_config_takes_a_step(path: Path) -> None:
     config = small(load_config(path))
     hierarchy = cub_hierarchy("danet").subset(CLASSES)
     torch.manual_seed(0)
-    localizer = build_localizer(config.model, len(CLASSES), hierarchy)
-    learner = TrainStep(localizer, config.train, Ranks(0, 1, torch.device("cpu")))
-    localizer.train()
-    before = {name: value.clone() for name, value in localizer.named_parameters()}
-    images = torch.randint(0, 256, (2, 3, 64, 64), dtype=torch.uint8)
-    pixels = torch.randint(0, 2, (2, 64, 64), dtype=torch.uint8) if config.model.head.guided else None
+    takes_a_step(build_localizer(config.model, len(CLASSES), hierarchy), config, side=64)
+
+
+# What the paper prints: epochs, batch, milestones. All with SGD at 0.1 and a weight decay of 5e-4.
+RECIPES = {
+    "cifar": (300, 256, [150, 225]),
+    "miniimagenet": (300, 128, [150, 225]),
+    "imagenet32": (100, 256, [50, 75]),
+    "imagenet": (100, 256, [50, 75]),
+}
+# Its networks on each data set.
+PAPER = {
+    "cifar": {"vgg16", "resnet50", "densenet40", "densenet_bc100"},
+    "miniimagenet": {"vgg16", "resnet18", "resnet34"},
+    "imagenet32": {"vgg16", "resnet18", "resnet34"},
+    "imagenet": {"resnet18", "resnet50"},
+}
+
+
+def test_there_are_configs_for_the_networks_of_every_classification_table() -> None:
+    for folder, networks in PAPER.items():
+        rows = {f"{name}_gpca" for name in networks} | (networks if folder == "cifar" else set())
+        assert {p.stem for p in (CONFIGS / folder).glob("*.yaml")} == rows | {"base"}
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in CLASSIFIERS if p.parent != CONFIGS], ids=lambda p: f"{p.parent.name}/{p.stem}"
+)
+def test_a_classifier_is_trained_as_the_paper_says(path: Path) -> None:
+    config = load_config(path)
+    assert config.network is not None
+    assert config.network.attention.name == ("gpca" if path.stem.endswith("_gpca") else "identity")
+    assert config.network.after == "paper"
+    assert path.stem.removesuffix("_gpca") in config.network.name
+    train = config.train
+    assert (train.epochs, train.batch_size, list(train.schedule.options["milestones"])) == RECIPES[
+        path.parent.name
+    ]
+    assert (train.lr, train.weight_decay, train.optimizer.name) == (0.1, 5e-4, "sgd")
+    assert (train.schedule.name, train.schedule.options["factor"]) == ("step", 0.1)
+    large = path.parent.name in ("miniimagenet", "imagenet")
+    data = config.data
+    assert (data.image_size, data.resize, data.pad) == ((224, 256, 0) if large else (32, 32, 4))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", CLASSIFIERS, ids=lambda p: str(p.relative_to(CONFIGS).with_suffix("")))
+def test_a_classifier_takes_a_step(path: Path) -> None:
+    config = load_config(path, set={"data.image_size": 32})
+    torch.manual_seed(0)
+    takes_a_step(build_model(config, len(CLASSES)), config, side=32)
+
+
+def takes_a_step(model: Trainable, config: Config, side: int) -> None:
+    learner = TrainStep(model, config.train, Ranks(0, 1, torch.device("cpu")))
+    model.train()
+    before = {name: value.clone() for name, value in model.named_parameters()}
+    images = torch.randint(0, 256, (2, 3, side, side), dtype=torch.uint8)
+    guided = config.network is None and config.model.head.guided
+    pixels = torch.randint(0, 2, (2, side, side), dtype=torch.uint8) if guided else None
     batch = Batch(images, torch.tensor([0, 4]), torch.arange(2), torch.zeros(2, dtype=torch.bool), pixels)
     # A step in the middle of the run, where no warm-up holds the rate back.
     learner.set_rate(config.train.lr * make_schedule(config.train.schedule, config.train.epochs, 10)(20))
@@ -119,9 +176,9 @@ def test_a_config_takes_a_step(path: Path) -> None:
     learner.update()
     assert figures["loss"] > 0
     assert 0 < norm < float("inf")
-    changed = [n for n, p in localizer.named_parameters() if not torch.equal(p, before[n])]
+    changed = [n for n, p in model.named_parameters() if not torch.equal(p, before[n])]
     assert len(changed) > len(before) / 2
-    assert all(p.isfinite().all() for p in localizer.parameters())
+    assert all(p.isfinite().all() for p in model.parameters())
 
 
 def small(config: Config) -> Config:

@@ -30,6 +30,7 @@ KINDS = {
     "protocols": "tight",
     "metrics": "mean_iou",
     "map_methods": "loudest",
+    "networks": "pixels",
 }
 
 
@@ -89,3 +90,17 @@ def test_all_of_them_train_evaluate_and_report(repository: Path, flat: Path, tmp
     page = (run / "report.html").read_text()
     assert "mean IoU" in page
     assert "tight: cut at half" in page
+
+
+@pytest.mark.long
+def test_the_network_is_classified_with(repository: Path, flat: Path, tmp_path: Path) -> None:
+    plugins = shutil.copytree(repository / "examples" / "plugins", tmp_path / "mine")
+    config, run = plugins / "pixels.yaml", tmp_path / "run"
+    config.write_text(
+        "plugins: [network_pixels, dataset_flat]\n"
+        "data: {name: flat, image_size: 32, resize: 32, workers: 0}\n"
+        "network: {name: pixels, width: 4, attention: se, after: '1'}\n"
+        "train: {epochs: 1, batch_size: 8}\n"
+    )
+    run_wsol(repository, tmp_path, "classify", config, "--set", f"data.root={flat}", "--run-dir", run)
+    assert "top-1 error" in run_wsol(repository, tmp_path, "evaluate", run, "--device", "cpu")

@@ -24,7 +24,7 @@ def compare(
     *,
     protocol: str | None = None,
     threshold: Kind | None = None,
-    published: bool = False,
+    published: bool | str = False,
     backbones: Sequence[str] = (),
 ) -> Comparison:
     """Evaluated runs in one table, with the published results if you ask for them.
@@ -36,7 +36,9 @@ def compare(
         runs: one run or several, or their folders.
         protocol: by default that of the first run's config.
         threshold: `fixed`, `held_out` or `oracle`; by default the kind that the protocol itself reports.
-        published: add the published results.
+        published: add the published results: the name of a table (cub, cifar10, cifar100, miniimagenet,
+            imagenet32, imagenet, ablation, simplified, voc, coco, cityscapes), or True for that of the runs'
+            data set, else cub.
         backbones: of these backbones only; by default those of the runs, or all where there are no runs.
 
     >>> import wsol

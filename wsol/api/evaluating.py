@@ -17,7 +17,7 @@ from wsol.data.transforms import View, ViewKind
 from wsol.errors import ConfigError, DataError
 from wsol.localization.classifier_finder import ClassifierFinder
 from wsol.localization.predictions import Header, Predictions
-from wsol.localization.predictor import predict, predict_by_ten_crops
+from wsol.localization.predictor import predict, predict_by_ten_crops, predict_classes
 from wsol.models.classifier.class_table import OwnClass
 from wsol.notices import note
 from wsol.records import DataIndex, Sample
@@ -25,12 +25,14 @@ from wsol.run import Run, Split
 from wsol.runs.files import write_json, write_text
 from wsol.runs.ranks import Ranks
 from wsol.scoring.blocks import choose_workers
+from wsol.scoring.classes import score_classes
 from wsol.scoring.protocols import VIEWS, Protocol, find_protocols
 from wsol.scoring.score import hold_out_thresholds, score_maps
 from wsol.scoring.scores import Evaluation, Scores
 
 if TYPE_CHECKING:
     from wsol.localization.batch import AnyLocalizer
+    from wsol.models.trained_classifier import TrainedClassifier
 
 
 def evaluate(
@@ -47,12 +49,12 @@ def evaluate(
     workers: int | None = None,
     device: str = "auto",
 ) -> Evaluation:
-    """Measure a trained localizer on the test images; returns the scores by protocol, also kept in the run.
+    """Measure a trained localizer or classifier on the test images; returns the scores by protocol.
 
     Each image passes the network once for each way of preparing it that the protocols use (resize, crop), and
     ten times more where a protocol ranks classes by ten crops. The predictions stay in the run folder, so
-    that pictures and reports need no model. Earlier scores of the same checkpoint under other protocols stay
-    in the run.
+    that pictures and reports need no model, and the scores stay there too. Earlier scores of the same
+    checkpoint under other protocols are kept.
 
     Args:
         run: a run, its folder, a pack, or what `wsol.from_classifier` gave.
@@ -89,14 +91,21 @@ def evaluate(
         opened = _open(run, data, out, ranks)
         opened.predicted(split)  # a split that the run does not have ends here
         wanted = asked or find_protocols(opened.config.eval.protocol, normalize)
-        cut = None if opened.config.classifier else opened.config.model.head.cut
+        boxed = [p.name for p in wanted if p.boxes]
+        if opened.config.network is not None and boxed:
+            raise ConfigError(
+                f"{opened.path}: a plain classifier finds no boxes, which {', '.join(boxed)} would measure; "
+                "leave --protocol out, or take classes or classes-crop"
+            )
+        trained = opened.config.classifier is None and opened.config.network is None
+        cut = opened.config.model.head.cut if trained else None
         if cut is not None and any("+" in p.name for p in wanted):
             raise ConfigError(
                 f"{opened.path}: its head cuts the raw map itself, at {cut:g}: no normalisation applies"
             )
         try:
             ranks.on_main(opened.folder.claim_predictions)
-            work = _Evaluating.of(opened, ranks, device, reuse, held_out, batch, split)
+            work = _Evaluating.of(opened, ranks, device, reuse, held_out, batch, split, bool(boxed))
             with loader_faults_named():
                 return work.evaluate(wanted, workers)
         finally:
@@ -127,12 +136,16 @@ def _open(
 
 @dataclass(frozen=True)
 class _Evaluating:
-    """One evaluation; `localizer` is None where earlier predictions are used."""
+    """One evaluation; `localizer` and `classifier` are None where earlier predictions are used.
+
+    A run of `wsol classify` has a classifier, any other a localizer.
+    """
 
     run: Run
     ranks: Ranks
     index: DataIndex
     localizer: AnyLocalizer | None
+    classifier: TrainedClassifier | None
     held_out: float
     batch: int
     split: Split
@@ -147,17 +160,23 @@ class _Evaluating:
         held_out: float,
         batch: int | None,
         split: Split,
+        boxes: bool,
     ) -> _Evaluating:
+        """boxes: whether a protocol measures some."""
         index = ranks.on_main(lambda: open_dataset(run.config.data))
-        _refuse_unfit(run, index, split)
-        localizer = None if reuse else run.any_localizer(str(ranks.device) if device == "auto" else device)
+        _refuse_unfit(run, index, split, boxes)
+        place = str(ranks.device) if device == "auto" else device
+        classifies = run.config.network is not None
+        classifier = run.trained_classifier(place) if classifies and not reuse else None
+        localizer = None if classifies or reuse else run.any_localizer(place)
         if isinstance(localizer, OwnClass):
             note(
                 f"the classifier knows {localizer.known} of the {localizer.number} classes of the data set: "
                 "every box is of its own best class, and GT-known alone is measured (own class); a class "
                 "table can name the others"
             )
-        return cls(run, ranks, index, localizer, held_out, batch or run.config.train.batch_size, split)
+        batch = batch or run.config.train.batch_size
+        return cls(run, ranks, index, localizer, classifier, held_out if boxes else 0.0, batch, split)
 
     def evaluate(self, protocols: Sequence[Protocol], workers: int | None) -> Evaluation:
         views = [view for view in VIEWS if any(p.view == view for p in protocols)]
@@ -176,6 +195,8 @@ class _Evaluating:
 
     def knows_classes(self, view: ViewKind) -> bool:
         """Whether classes are predicted, by the localizer or in earlier predictions."""
+        if self.classifier is not None:
+            return True
         if self.localizer is not None:
             return self.localizer.knows_classes
         return self.earlier(self.run.folder.predictions_of(self.measured, view)).header.knows_classes
@@ -232,6 +253,8 @@ class _Evaluating:
         """
         folder, data = self.run.folder.predictions_of(kind, view), self.run.config.data
         choosing = kind != self.measured
+        if self.classifier is not None:
+            return None if choosing else self.classes(self.classifier, view, folder)
         if self.localizer is None:
             return None if choosing and not folder.is_dir() else self.earlier(folder)
         samples, localizer = self.samples(kind), self.localizer
@@ -260,6 +283,15 @@ class _Evaluating:
             voted=None if crops is None else crops.scores.argmax(axis=1),
         )
 
+    def classes(self, classifier: TrainedClassifier, view: ViewKind, folder: Path) -> Predictions:
+        """The classes of the measured images by a plain classifier."""
+        samples, info, data = self.index.split(self.split), self.run.checkpoint, self.run.config.data
+        used = View(view, data.image_size)
+        header = Header.of(self.index, samples, self.measured, used, str(info), info.digest)
+        return predict_classes(
+            classifier, samples, folder, header, self.ranks, batch=self.batch, workers=data.workers
+        )
+
     def samples(self, kind: str) -> tuple[Sample, ...]:
         """The test images; or those with boxes that the run held out, or else of its training images."""
         if kind == "test":
@@ -286,10 +318,11 @@ class _Evaluating:
         whole = [test for test in measured.values() if test is not None]  # never empty: see `_refuse_unfit`
         for test in whole:
             view = test.view.kind
-            wanted = [p for p in protocols if p.view == view]
+            wanted = [p for p in protocols if p.view == view and p.boxes]
+            results |= {p.name: score_classes(test, p) for p in protocols if p.view == view and not p.boxes}
             processes = workers or choose_workers(len(test))
             part = held.get(view)
-            chosen = hold_out_thresholds(part, wanted, processes) if part is not None else {}
+            chosen = hold_out_thresholds(part, wanted, processes) if part is not None and wanted else {}
             for classes_by in dict.fromkeys(p.classes_by for p in wanted):
                 own = [p for p in wanted if p.classes_by == classes_by]
                 source = self.run.predictions(self.measured, view, classes_by)
@@ -326,15 +359,19 @@ def keep(run: Run, evaluation: Evaluation) -> Evaluation:
     write_json(run.folder.scores, evaluation.to_json())
     text = io.StringIO()
     rows = [{"protocol": name, **row.to_json()} for name, s in evaluation.items() for row in s.per_class]
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    columns = dict.fromkeys(key for row in rows for key in row)
+    writer = csv.DictWriter(text, fieldnames=list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     write_text(run.folder.per_class, text.getvalue())
     return evaluation
 
 
-def _refuse_unfit(run: Run, index: DataIndex, split: Split) -> None:
-    """Raise where the data set does not fit this run; note where the run was trained on other data."""
+def _refuse_unfit(run: Run, index: DataIndex, split: Split, boxes: bool) -> None:
+    """Raise where the data set does not fit this run; note where the run was trained on other data.
+
+    boxes: whether some are measured, so that images of the split must have them.
+    """
     if index.classes != run.classes:
         raise DataError(
             f"{index.root}: not the classes that {run.path} was trained on "
@@ -343,7 +380,7 @@ def _refuse_unfit(run: Run, index: DataIndex, split: Split) -> None:
     test = index.split(split)
     if not test:
         raise DataError(f"{index.root}: no test images: nothing to evaluate; 'wsol localize' needs none")
-    if not any(s.boxes for s in test):
+    if boxes and not any(s.boxes for s in test):
         raise DataError(
             f"{index.root}: no {split} image has a box: localization cannot be measured; give some a box "
             "(see 'wsol init --help'), or use 'wsol localize', which needs none"

@@ -9,9 +9,11 @@ from typing import Any
 from wsol.config import Config, Data
 from wsol.data.hierarchy import Hierarchy, cub_hierarchy
 from wsol.data.index import open_dataset
-from wsol.errors import DataError
+from wsol.errors import ConfigError, DataError
 from wsol.models import localizer
+from wsol.models.building import build_model
 from wsol.models.localizer import Localizer
+from wsol.models.trainable import Trainable
 from wsol.notices import note
 
 
@@ -37,8 +39,16 @@ def build_localizer(
     ((1, 5), (1, 5, 8, 8))
     """
     checked = Config.read(config, set=set)
+    if checked.network is not None:
+        raise ConfigError("network: this config describes a plain classifier, not a localizer")
     number, hierarchy = _labels(checked.data, classes)
     return localizer.build_localizer(checked.model, number, hierarchy, checked.data.image_size)
+
+
+def build_described(config: Config, classes: int | None = None) -> Trainable:
+    """The localizer or the plain classifier of a config, with its first weights. classes: as above."""
+    number, hierarchy = _labels(config.data, classes)
+    return build_model(config, number, hierarchy)
 
 
 def _labels(data: Data, classes: int | None) -> tuple[int, Hierarchy | None]:

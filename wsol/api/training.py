@@ -1,4 +1,4 @@
-"""`wsol.train`: from a config to a run."""
+"""`wsol.train` and `wsol.classify`: from a config to a run."""
 
 from __future__ import annotations
 
@@ -52,12 +52,59 @@ def train(
     checked = Config.read(config, set=set)
     if checked.classifier is not None:
         raise ConfigError("classifier: nothing to train; measure it with `wsol evaluate --classifier`")
+    if checked.network is not None:
+        raise ConfigError("network: a plain classifier, which `wsol classify` trains")
     head = checked.model.head
     if head.guided and checked.refine is None:
         raise ConfigError(
             f"model.head: {head.name} learns from the maps of another run: name it with `wsol refine RUN`"
         )
+    return _train(checked, run_dir, resume, name or _name(config), progress)
 
+
+def classify(
+    config: Config | Mapping[str, Any] | Path | str = "classify",
+    run_dir: Path | str | None = None,
+    *,
+    set: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    name: str | None = None,
+    progress: bool = False,
+) -> Run:
+    """Train the plain classifier that the section `network` of a config describes; returns the run.
+
+    The run folder, `resume`, several processes and all arguments are those of `wsol.train`. The classifier
+    makes no maps: `wsol.evaluate` measures its top-1 and top-5 error, `wsol.compare` puts runs side by side.
+
+    Args:
+        config: as for `wsol.train`; by default the config `classify`, which paints birds and classifies them.
+
+    >>> import wsol
+    >>> birds = wsol.paint_birds("small_birds", species=2, train=4, test=2, size=32)
+    >>> settings = {
+    ...     "data": {"root": birds, "image_size": 32, "resize": 32, "pad": 4, "workers": 0},
+    ...     "network": {"name": "resnet_thin", "depth": 8, "attention": "gpca"},
+    ...     "train": {"epochs": 1, "batch_size": 4, "device": "cpu"},
+    ... }
+    >>> run = wsol.classify(settings, "runs/classes")
+    >>> 0 <= wsol.evaluate(run, device="cpu")["classes"]["top1_cls"] <= 100
+    True
+    """
+    checked = Config.read(config, set=set)
+    if checked.network is None:
+        raise ConfigError(
+            "network: this config describes no plain classifier; a config with a model is trained by "
+            "`wsol train`"
+        )
+    return _train(checked, run_dir, resume, name or _name(config), progress)
+
+
+def _name(config: Config | Mapping[str, Any] | Path | str) -> str:
+    """What a run is called by default."""
+    return Path(config).stem if isinstance(config, (str, Path)) else "run"
+
+
+def _train(checked: Config, run_dir: Path | str | None, resume: bool, name: str, progress: bool) -> Run:
     from wsol.data.loader_faults import loader_faults_named
     from wsol.runs.folder import default_run_dir
     from wsol.runs.ranks import Ranks
@@ -65,8 +112,6 @@ def train(
     from wsol.training.trainer import train as go
     from wsol.views.curves import draw_curves
 
-    if name is None:
-        name = Path(config).stem if isinstance(config, (str, Path)) else "run"
     ranks = Ranks.join(checked.train.device)
     try:
         chosen = ranks.on_main(lambda: Path(run_dir) if run_dir else default_run_dir(name, resume))

@@ -11,6 +11,7 @@ COMMANDS: tuple[str, ...] = (
     "data",
     "model",
     "train",
+    "classify",
     "refine",
     "evaluate",
     "score",

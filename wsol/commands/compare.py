@@ -19,8 +19,10 @@ backbone and the same test images compete.
   wsol compare runs/* --format html --out compare.html  one page, in the style of the report
   wsol compare runs/* --format pdf                      a figure for a paper: compare.pdf
   wsol compare runs/* --threshold held_out              at thresholds that no test image chose
-  wsol compare --published                              the published results alone
+  wsol compare --published                              the published results on CUB alone
   wsol compare --published --backbone mobilenet_v1      those of one backbone
+  wsol compare --published cifar100                     another table of the GPCA paper: cifar10,
+      cifar100, miniimagenet, imagenet32, imagenet, ablation, simplified, voc, coco, cityscapes
 
 All runs are compared under one protocol, by default that of the first run. Published figures
 come from their authors' own protocols, so compare them with care. Marks say where a threshold
@@ -31,7 +33,8 @@ or a checkpoint was chosen on the test images.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("run_dirs", type=Path, nargs="*", metavar="RUN", help="evaluated run folders")
-    add("--published", action="store_true", help="add the published results")
+    table = "add published results: of the runs' data set, else of CUB, or of this table (after the runs)"
+    add("--published", nargs="?", const=True, default=False, metavar="TABLE", help=table)
     add("--backbone", nargs="+", default=(), metavar="NAME", help="published results of these only")
     add("--protocol", metavar="NAME", help="default: that of the first run's config")
     add(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from wsol.commands.classifier_arguments import add_classifier_arguments
 from wsol.commands.measured_run import chosen_run
-from wsol.commands.next_commands import localize_command, report_command
+from wsol.commands.next_commands import after_evaluation
 
-HELP = "measure a trained localizer: localization and classification, by named protocols"
+HELP = "measure a trained localizer or classifier, by named protocols"
 DESCRIPTION = """\
 Run a trained localizer over the test images and score it. Each image passes the network once for each way of
 preparing it that the protocols use (resize, crop), and ten times more where a protocol ranks classes by ten
@@ -24,7 +24,8 @@ that pictures need no model. Figures go to RUN/scores.json, beside earlier ones 
   wsol evaluate packs/demo --data ROOT                 a pack (wsol pack), into a new run folder
 
 Every figure is given at three thresholds: a fixed one; the best one on held-out training images,
-which uses their boxes; and the oracle, the best one on the test images themselves.
+which uses their boxes; and the oracle, the best one on the test images themselves. Of a run of
+'wsol classify' the top-1 and top-5 error are printed.
 """
 
 
@@ -74,6 +75,5 @@ def run(args: argparse.Namespace) -> None:
     if is_main_process():
         if args.json:
             write_json(args.json, found.to_json(), parents=True)
-        print("\n".join(evaluation_lines(found, str(run_dir))))
-        if args.split == "test":
-            print(f"next: {report_command(Run(run_dir))}, or {localize_command(Run(run_dir))}")
+        lines = [*evaluation_lines(found, str(run_dir)), *after_evaluation(Run(run_dir), args.split)]
+        print("\n".join(lines))

@@ -18,7 +18,8 @@ def evaluation_lines(found: Evaluation, origin: str) -> Iterator[str]:
         f"{origin}{made_by}: {found.num_images:,} {found.split} images of {found.data}; figures in percent "
         "[95 % bootstrap interval]\n"
     )
-    by_kind = {(s.view, s.classes_by, s.mean): s for s in found.values() if "top1_cls" in s}
+    localized = [s for s in found.values() if s.localizes]
+    by_kind = {(s.view, s.classes_by, s.mean): s for s in localized if "top1_cls" in s}
     for (view, classes_by, mean), scores in by_kind.items():
         how = f"test image by {view}" if classes_by == "view" else f"by {classes_by}"
         over = ", mean over classes" if mean == "classes" else ""
@@ -28,9 +29,9 @@ def evaluation_lines(found: Evaluation, origin: str) -> Iterator[str]:
     cuts = {s.cut for s in found.values() if s.cut is not None}
     for cut in cuts:
         yield f"the head cuts its raw map itself, at {cut:g}: this stands for every protocol's threshold"
-    if not cuts:
+    if localized and not cuts:
         yield "* marks the kind of threshold that a protocol itself reports"
-    held = next(iter(found.values())).at.get("held_out")
+    held = localized[0].at.get("held_out") if localized else None
     if held:
         yield (
             f"held out: thresholds from {held.num_boxes:,} boxes of {held.num_images:,} training images "
@@ -44,7 +45,7 @@ def evaluation_lines(found: Evaluation, origin: str) -> Iterator[str]:
     if 0 < segmented < found.num_images:
         without = found.num_images - segmented
         yield f"PxAP: of {segmented:,} images; the other {without:,} have no segmentation"
-    if found.images_without_boxes:
+    if localized and found.images_without_boxes:
         yield f"{found.split} images without boxes: {found.images_without_boxes:,}, each of them a miss"
     for kind, names in found.faults.items():
         if names:

@@ -10,10 +10,12 @@ from wsol.errors import ConfigError
 HELP = "print the stages, shapes, parameters and multiply-adds of what a config builds"
 DESCRIPTION = """\
 Build the localizer of a config and print it as a table: the stages of its backbone, what follows them, the
-shapes for one image, parameters and multiply-adds, and which weights were loaded.
+shapes for one image, parameters and multiply-adds, and which weights were loaded. Of a config for 'wsol
+classify' the parts of the network and how many attentions are in each.
 
   wsol model cub/vgg16_adl_gpca
   wsol model demo --classes 12
+  wsol model cifar/resnet50_gpca --classes 100
   wsol model cub/vgg16_danet --classes 200 --set model.weights=none
 
 The number of classes and their hierarchy are the data set's. Where there is no data set yet, they are those
@@ -46,9 +48,9 @@ def run(args: argparse.Namespace) -> None:
         return
     config = read_config(args)
 
-    from wsol.api.modelling import build_localizer
+    from wsol.api.modelling import build_described
     from wsol.models.summary import summarise
 
-    localizer = build_localizer(config, args.classes)
-    print(summarise(localizer, config.data.image_size))
-    print(f"\n{localizer.weights_report}")
+    model = build_described(config, args.classes)
+    print(summarise(model, config.data.image_size))
+    print(f"\n{model.weights_report}")

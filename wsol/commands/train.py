@@ -26,6 +26,11 @@ Exit code 3: the loss was no longer a number; the last checkpoint is from before
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config_arguments(parser)
+    add_run_arguments(parser)
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """--run-dir and --resume."""
     parser.add_argument(
         "--run-dir", type=Path, metavar="DIR", help="default: runs/<name of the config>[-2, -3, ...]"
     )

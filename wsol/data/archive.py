@@ -1,4 +1,4 @@
-"""Unpacking the published archive of CUB-200-2011, or one made like it, without trusting it.
+"""Unpacking the published archives of CUB-200-2011, or one made like it, and of CIFAR, without trusting them.
 
 Nothing is written outside the target, whatever the archive says: paths that lead out, links and devices are
 refused, and so is an archive that unpacks to far more than a data set of images would. The target appears
@@ -19,6 +19,7 @@ from typing import BinaryIO, cast
 
 from tqdm import tqdm
 
+from wsol.data.cifar import CIFAR10, find_cifar, prepared_kind, require_published, write_images
 from wsol.data.textfile import clipped
 from wsol.errors import DataError
 from wsol.runs.files import real_path
@@ -52,14 +53,15 @@ class _Bounded(io.RawIOBase):
 
 
 def is_prepared(out: Path) -> bool:
-    """Whether the folder is a data set in CUB layout already."""
-    return (out / "images.txt").is_file()
+    """Whether the folder is a data set that `prepare` made already, or any in CUB layout."""
+    return (out / "images.txt").is_file() or prepared_kind(out) is not None
 
 
 def prepare(archive: Path, out: Path) -> Path:
-    """Unpack a data set in CUB layout into the new folder `out` and return it.
+    """Unpack a data set in CUB layout, CIFAR-10 or CIFAR-100 into the new folder `out` and return it.
 
-    Where `out` is already such a data set it is left as it is: running it twice does no harm.
+    The pickles of CIFAR become images. Where `out` is already such a data set it is left as it is: running it
+    twice does no harm.
     """
     archive, out = Path(archive), Path(out)
     if not out.name:  # '.' has no name, and a name is needed to unpack beside it
@@ -67,7 +69,10 @@ def prepare(archive: Path, out: Path) -> Path:
     if is_prepared(out):
         return out
     if not archive.is_file():
-        raise DataError(f"{archive}: no such archive; CUB_200_2011.tgz is published by Caltech")
+        raise DataError(
+            f"{archive}: no such archive; Caltech publishes CUB_200_2011.tgz, the University of Toronto "
+            f"{CIFAR10.archive}"
+        )
     if out.is_file() or (out.is_dir() and any(out.iterdir())):
         raise DataError(
             f"{out}: already exists and is not empty; choose a new folder, such as {out}/CUB_200_2011"
@@ -78,7 +83,13 @@ def prepare(archive: Path, out: Path) -> Path:
     try:
         draft.mkdir()
         _unpack(archive, draft)
-        found = _find_dataset(draft, archive)
+        cifar = find_cifar(draft)
+        if cifar is not None:
+            require_published(cifar, archive)
+            found = draft / "images"
+            write_images(cifar, draft, found)
+        else:
+            found = _find_dataset(draft, archive)
         if out.is_dir():
             out.rmdir()
         found.rename(out)
@@ -147,7 +158,7 @@ def _find_dataset(draft: Path, archive: Path) -> Path:
         return draft
     roots = [child for child in sorted(draft.iterdir()) if (child / "images.txt").is_file()]
     if len(roots) != 1:
-        raise DataError(f"{archive}: no data set in CUB layout in it: images.txt is missing")
+        raise DataError(f"{archive}: neither CIFAR nor a data set in CUB layout: images.txt is missing")
     for other in sorted(draft.iterdir()):
         if other != roots[0] and not (roots[0] / other.name).exists():
             other.rename(roots[0] / other.name)

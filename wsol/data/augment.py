@@ -25,25 +25,27 @@ class Augment(Protocol):
 
 
 class CropFlip:
-    """Resize to R x R, crop S x S at random, flip left-right with probability 1/2.
+    """Resize to R x R, add a black border of `pad` pixels, crop S x S at random, flip left-right with
+    probability 1/2.
 
-    Every draw is seeded by (seed, key), so the worker and the time do not matter. The crop is drawn before
-    the resize, which then computes little else.
+    Every draw is seeded by (seed, key), so the worker and the time do not matter. Without a border the crop
+    is drawn before the resize, which then computes little else.
     """
 
-    def __init__(self, resize: int, side: int, seed: int) -> None:
-        self.resize, self.side, self.seed = resize, side, seed
+    def __init__(self, resize: int, side: int, seed: int, pad: int = 0) -> None:
+        self.resize, self.side, self.seed, self.pad = resize, side, seed, pad
         self._crop = A.RandomCrop(side, side)
         self._flip = A.HorizontalFlip(p=0.5)
 
     def draw(self, key: tuple[int, ...]) -> tuple[int, int, bool]:
-        """(left, top) of the crop in the resized image, and whether it is flipped."""
+        """(left, top) of the crop in the resized image with its border, and whether it is flipped."""
         # A seed for each: one for both would tie the flip to the place of the crop.
         seeds = np.random.SeedSequence((self.seed, *key)).generate_state(2).tolist()
         for transform, seed in zip((self._crop, self._flip), seeds, strict=True):
             transform.py_random = Random(seed)
         # Of albumentations only the draws: its pipeline around them costs more than the crop.
-        shape = {"shape": (self.resize, self.resize, 3)}
+        whole = self.resize + 2 * self.pad
+        shape = {"shape": (whole, whole, 3)}
         left, top, _, _ = self._crop.get_params_dependent_on_data(shape, {})["crop_coords"]
         return left, top, self._flip.should_apply()
 
@@ -55,5 +57,10 @@ class CropFlip:
 
     def __call__(self, image: Image.Image, key: tuple[int, ...]) -> np.ndarray:
         left, top, flipped = self.draw(key)
-        square = resize_square(image, self.resize, (left, top, self.side))
+        if self.pad:
+            border = (self.pad, self.pad)
+            padded = np.pad(resize_square(image, self.resize), (border, border, (0, 0)))
+            square = padded[top : top + self.side, left : left + self.side]
+        else:
+            square = resize_square(image, self.resize, (left, top, self.side))
         return square[:, ::-1] if flipped else square

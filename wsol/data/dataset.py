@@ -209,6 +209,7 @@ def make_train_loader(
     side: int,
     seed: int,
     workers: int = 0,
+    pad: int = 0,
     label_pixels: LabelPixels | None = None,
 ) -> TrainLoader:
     """Augmented training batches. Call `sampler.set_epoch` before each epoch.
@@ -217,7 +218,7 @@ def make_train_loader(
     """
     from wsol.data.augment import CropFlip  # slow to import, and not needed for evaluation
 
-    augment = CropFlip(resize, side, seed)
+    augment = CropFlip(resize, side, seed, pad)
     load, shape = partial(load_training, augment=augment, resize=resize), (side, side, 3)
     if label_pixels is None:
         dataset = ImageDataset(samples, shape, load)

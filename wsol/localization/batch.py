@@ -35,6 +35,22 @@ class AnyLocalizer(Protocol):
     def eval(self) -> AnyLocalizer: ...
 
 
+class HasLogits(Protocol):
+    """The output of a model: logits (N, C)."""
+
+    @property
+    def logits(self) -> Tensor: ...
+
+
+class Classifies(Protocol):
+    """What tells classes apart: any localizer, or a trained classifier."""
+
+    @property
+    def mean(self) -> Tensor: ...
+    def __call__(self, images: Tensor, /) -> HasLogits: ...
+    def eval(self) -> object: ...
+
+
 class LookedAt(NamedTuple):
     """What a localizer says of N images, as arrays on the CPU.
 
@@ -66,7 +82,14 @@ def look_at(localizer: AnyLocalizer, images: Tensor, choose: Callable[[Tensor], 
 
 
 @torch.inference_mode()
-def classify_crops(localizer: AnyLocalizer, images: Tensor) -> NDArray[np.float32]:
+def classify(model: Classifies, images: Tensor) -> NDArray[np.float32]:
+    """(N, C) the logits of images uint8 (N, 3, S, S)."""
+    logits: NDArray[np.float32] = model(images.to(model.mean.device)).logits.float().cpu().numpy()
+    return logits
+
+
+@torch.inference_mode()
+def classify_crops(localizer: Classifies, images: Tensor) -> NDArray[np.float32]:
     """(N, C) the mean over the crops of each image of the softmax of its logits.
 
     images: uint8 (N, K, 3, S, S). The crops of a place pass the network together, so that a pass has as many

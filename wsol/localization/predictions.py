@@ -9,6 +9,7 @@ A folder of plain arrays, one row for each image in the order of the data set::
     scores.npy      float32 (N, C)        logits; of ten crops their mean probabilities
     maps.npy        float32 (N, K, h, w)  raw maps of the true class, of the best class, and of the best
                                           class by ten crops where these were made; none of the crops
+                                          themselves, and none of plain classifiers
     masks.npy       float32 (N, C)        attention masks, only where the model has some
 
 The arrays are mapped into memory, never read whole, so memory does not grow with the number of images.

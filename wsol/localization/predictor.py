@@ -1,5 +1,5 @@
-"""Runs a localizer over the images of a split and writes its predictions: maps and classes by one test image,
-or classes alone by ten crops."""
+"""Runs a model over the images of a split and writes its predictions: maps and classes by one test image, or
+classes alone, by ten crops or of a plain classifier."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tqdm import tqdm
 from wsol.data.dataset import Batch, make_eval_loader
 from wsol.data.transforms import View
 from wsol.freed_memory import freed_memory_kept
-from wsol.localization.batch import AnyLocalizer, classify_crops, look_at
+from wsol.localization.batch import AnyLocalizer, Classifies, classify, classify_crops, look_at
 from wsol.localization.predictions import Header, Predictions, PredictionsWriter
 from wsol.records import Sample
 from wsol.runs.files import new_draft_folder
@@ -82,6 +82,24 @@ def predict_true_class(
     return _predict(localizer, samples, folder, header, ranks, write, batch=batch, workers=workers)
 
 
+def predict_classes(
+    classifier: Classifies,
+    samples: Sequence[Sample],
+    folder: Path,
+    header: Header,
+    ranks: Ranks,
+    *,
+    batch: int,
+    workers: int,
+) -> Predictions:
+    """The classes of `samples` by a plain classifier, one forward pass each, without maps."""
+
+    def write(writer: PredictionsWriter, part: Batch) -> None:
+        writer.write(part.indices.numpy(), classify(classifier, part.images), None, part.failed.numpy())
+
+    return _predict(classifier, samples, folder, header, ranks, write, batch=batch, workers=workers)
+
+
 def predict_by_ten_crops(
     localizer: AnyLocalizer,
     samples: Sequence[Sample],
@@ -102,7 +120,7 @@ def predict_by_ten_crops(
 
 
 def _predict(
-    localizer: AnyLocalizer,
+    model: Classifies,
     samples: Sequence[Sample],
     folder: Path,
     header: Header,
@@ -115,7 +133,7 @@ def _predict(
     draft = ranks.on_main(lambda: new_draft_folder(folder, parents=True))
     writer = PredictionsWriter(folder, draft, header)
     try:
-        return _fill(writer, localizer, samples, ranks, write, batch=batch, workers=workers)
+        return _fill(writer, model, samples, ranks, write, batch=batch, workers=workers)
     except BaseException:
         if ranks.is_main:  # a full disk gets its space back
             shutil.rmtree(draft, ignore_errors=True)
@@ -124,7 +142,7 @@ def _predict(
 
 def _fill(
     writer: PredictionsWriter,
-    localizer: AnyLocalizer,
+    model: Classifies,
     samples: Sequence[Sample],
     ranks: Ranks,
     write: Callable[[PredictionsWriter, Batch], None],
@@ -143,7 +161,7 @@ def _fill(
         world=ranks.world,
         ten_crops=header.classes_by == "ten crops",
     )
-    localizer.eval()
+    model.eval()
     bar = tqdm(
         total=len(samples), unit=" images", desc=folder.name, file=sys.stderr, disable=None, leave=False
     )

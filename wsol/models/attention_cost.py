@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
-from torchvision.models import resnet50
 
 from gpca import insert_attention
+from wsol.models.networks.resnet import resnet50
 
 BLOCK_ENDS = "layer?.?.bn3"  # the last batch norm of each of its blocks, before the addition
 CLASSES = 100
@@ -37,10 +37,7 @@ class Cost:
 
 def small_image_resnet50() -> nn.Module:
     """ResNet50 as the paper uses it for CIFAR-100: 32x32 images, a 3x3 stem without stride and pooling."""
-    network: nn.Module = resnet50(weights=None, num_classes=CLASSES)
-    network.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
-    network.maxpool = nn.Identity()
-    return network
+    return resnet50(CLASSES).network
 
 
 def measure_attention(network: nn.Module, name: str, options: Mapping[str, Any], batch_size: int) -> Cost:

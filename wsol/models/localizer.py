@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from gpca import Attention, ChannelAttention, Identity
 from wsol.config import Component, Model
 from wsol.data.hierarchy import Hierarchy
 from wsol.errors import ConfigError
@@ -19,29 +16,18 @@ from wsol.models.class_ranking import best_classes, rank_weights, weighted_map
 from wsol.models.detached import call_detached
 from wsol.models.heads.head import Head
 from wsol.models.heads.targets import Targets
-from wsol.models.randomness import Random, seed_each
-from wsol.models.weights import Weights, WeightsReport
+from wsol.models.trainable import Trainable
+from wsol.models.weights import Weights
 from wsol.records import LocalizerOutput
 
 SMALLEST_MAP = 2  # cells on a side: a single cell cannot say where
 
 
-@dataclass(frozen=True)
-class ParameterGroup:
-    """Parameters that an optimizer treats alike, by their names in the localizer."""
-
-    pretrained: bool
-    bias: bool
-    decay: bool  # whether weight decay applies
-    names: tuple[str, ...]
-
-
-class Localizer(nn.Module):
+class Localizer(Trainable):
     """Images in, class scores and class maps out.
 
     Shapes: images (N, 3, H, W), uint8 or float in [0, 1], RGB -> logits (N, classes) and maps
-    (N, classes, h, w). They are normalised here, by what the backbone's weights expect; mean and std are
-    buffers, so they stay with the weights.
+    (N, classes, h, w).
 
     Taps are what follows a stage: drop blocks, which act in training only, and attentions. `maps_for` needs
     neither a gradient nor a second pass.
@@ -50,8 +36,6 @@ class Localizer(nn.Module):
     is that of the class asked for. See `wsol.models.class_ranking`.
     """
 
-    mean: Tensor
-    std: Tensor
     rank_weights: Tensor | None
 
     def __init__(
@@ -61,26 +45,28 @@ class Localizer(nn.Module):
         head: Head,
         rank_weights: Tensor | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(backbone.weights_report)
         self.backbone = backbone
         self.taps = nn.ModuleDict(taps)
         self.head = head
-        normalisation = self.weights_report.normalisation
-        self.register_buffer("mean", torch.tensor(normalisation.mean).reshape(3, 1, 1))
-        self.register_buffer("std", torch.tensor(normalisation.std).reshape(3, 1, 1))
         # It comes from the config, not from training, so it is no part of a checkpoint.
         self.register_buffer("rank_weights", rank_weights, persistent=False)
 
     @property
-    def weights_report(self) -> WeightsReport:
-        """What was loaded into the backbone, what was missing and what was left over."""
-        return self.backbone.weights_report
+    def pretrained(self) -> frozenset[str]:
+        return frozenset(f"backbone.{name}" for name in self.backbone.pretrained)
 
-    def normalise(self, images: Tensor) -> Tensor:
-        x = images.to(self.mean.dtype)
-        if images.dtype == torch.uint8:
-            x = x / 255
-        return (x - self.mean) / self.std
+    @property
+    def attended(self) -> nn.Module:
+        """The head. Attentions at taps weigh features, not classes, and are not listed by `masks`."""
+        return self.head
+
+    def freeze(self, stage: str) -> None:
+        """Hold a stage of the backbone and all before it still; see `Backbone.freeze`."""
+        self.backbone.freeze(stage)
+
+    def set_epoch(self, epoch: float) -> None:
+        self.head.epoch = epoch
 
     def forward(self, images: Tensor, labels: Tensor | None = None) -> LocalizerOutput:
         features = self.backbone(self.normalise(images), self.taps, self.head.reads)
@@ -122,48 +108,6 @@ class Localizer(nn.Module):
     def knows_classes(self) -> bool:
         """Whether it tells classes apart."""
         return self.head.knows_classes
-
-    def masks(self) -> list[Tensor]:
-        """The masks (N, C) of the head's channel attentions in the last forward pass, in the head's order.
-
-        `identity` is no attention and has none, though it keeps ones. Attentions at taps weigh features, not
-        classes, and are not listed.
-        """
-        attentions = (m for m in self.head.modules() if isinstance(m, ChannelAttention))
-        return [a.mask for a in attentions if a.mask is not None and not isinstance(a, Identity)]
-
-    def scalars(self) -> dict[str, float]:
-        """What the attentions want followed over training: `head.attention.theta1` and the like."""
-        return {
-            f"{name}.{key}": value
-            for name, module in self.named_modules()
-            if isinstance(module, Attention)
-            for key, value in module.scalars().items()
-        }
-
-    def random_modules(self) -> Iterator[tuple[str, Random]]:
-        """Every module that draws from a generator of its own, with its name."""
-        for name, module in self.named_modules():
-            if isinstance(module, Random):
-                yield name, module
-
-    def seed(self, value: int) -> None:
-        """Seed every random module, each differently and by its name, so that no other part matters."""
-        seed_each(self.random_modules(), value)
-
-    def parameter_groups(self) -> list[ParameterGroup]:
-        """Every parameter in exactly one group: pretrained or new, weight or bias, with or without decay."""
-        spared = {
-            f"{prefix}.{name}"
-            for prefix, module in self.named_modules()
-            for name in getattr(module, "no_weight_decay", ())
-        }
-        groups: dict[tuple[bool, bool, bool], list[str]] = {}
-        for name, _ in self.named_parameters():
-            pretrained = name.removeprefix("backbone.") in self.backbone.pretrained
-            key = (pretrained, name.endswith("bias"), name not in spared)
-            groups.setdefault(key, []).append(name)
-        return [ParameterGroup(*key, tuple(names)) for key, names in groups.items()]
 
 
 def build_localizer(

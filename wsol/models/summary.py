@@ -1,7 +1,8 @@
-"""A localizer as a table: stages, taps, shapes, parameters and multiply-adds."""
+"""A model as a table: stages or parts, taps, shapes, parameters and multiply-adds."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,14 +14,15 @@ from gpca import Attention
 from gpca.cost import counter
 from wsol.models.heads.class_maps import ClassMaps
 from wsol.models.localizer import Localizer
+from wsol.models.trainable import Trainable
 
 
 @dataclass(frozen=True)
 class PartRow:
-    """One part of a localizer: its output (channels, height, width) for one image, and what it costs."""
+    """One part of a model: its output (channels, height, width) for one image, and what it costs."""
 
     part: str
-    tap: str  # what follows it
+    tap: str  # what follows it, or which attentions are in it
     output: tuple[int, ...]
     parameters: int
     multiply_adds: int
@@ -57,8 +59,8 @@ class Summary:
         return "\n".join([lines[0], rule, *lines[1:-1], rule, lines[-1]])
 
 
-def summarise(localizer: Localizer, image_size: int) -> Summary:
-    """Run one image through the localizer and note what each part does.
+def summarise(model: Trainable, image_size: int) -> Summary:
+    """Run one image through the model and note what each part does.
 
     Every parameter is counted once: what belongs to no listed part, or to several, is in the row of the first
     part that holds it, or in the last row, `other`.
@@ -72,20 +74,20 @@ def summarise(localizer: Localizer, image_size: int) -> Summary:
         if isinstance(output, Tensor):
             shapes[module] = tuple(output.shape[1:])
 
-    parts = list(_parts(localizer))
+    parts = list(_parts(model))
     hooks = [part.modules[-1].register_forward_hook(note) for part in parts if part.modules]
-    was_training = localizer.training
-    localizer.eval()
+    was_training = model.training
+    model.eval()
     try:
-        image = torch.zeros(1, 3, image_size, image_size, dtype=torch.uint8, device=localizer.mean.device)
+        image = torch.zeros(1, 3, image_size, image_size, dtype=torch.uint8, device=model.mean.device)
         with torch.no_grad(), counter() as counted:
-            localizer(image)
+            model(image)
     finally:
-        localizer.train(was_training)
+        model.train(was_training)
         for hook in hooks:
             hook.remove()
     flops = counted.get_flop_counts()
-    names = {module: name for name, module in localizer.named_modules()}
+    names = {module: f"{type(model).__name__}.{name}" for name, module in model.named_modules()}
     seen: set[nn.Parameter] = set()
 
     def count(parameters: Iterable[nn.Parameter]) -> int:
@@ -99,12 +101,11 @@ def summarise(localizer: Localizer, image_size: int) -> Summary:
             tap=part.tap,
             output=shapes.get(part.modules[-1], ()) if part.modules else (),
             parameters=count(p for module in part.modules for p in module.parameters()),
-            multiply_adds=sum(sum(flops.get(f"Localizer.{names[m]}", {}).values()) for m in part.modules)
-            // 2,
+            multiply_adds=sum(sum(flops.get(names[m], {}).values()) for m in part.modules) // 2,
         )
         for part in parts
     ]
-    rest = count(localizer.parameters())
+    rest = count(model.parameters())
     rest_flops = counted.get_total_flops() // 2 - sum(row.multiply_adds for row in rows)
     if rest or rest_flops:
         rows.append(PartRow("other", "", (), rest, rest_flops))
@@ -117,8 +118,17 @@ class _Part(NamedTuple):
     tap: str = ""
 
 
-def _parts(localizer: Localizer) -> Iterator[_Part]:
-    """The stages, the taps that have parameters, and the parts of the head."""
+def _parts(model: Trainable) -> Iterator[_Part]:
+    """The stages, the taps that have parameters, and the parts of the head; or the parts of a classifier."""
+    if isinstance(model, Localizer):
+        yield from _localizer_parts(model)
+    else:
+        for name, module in model.attended.named_children():
+            inside = Counter(type(m).__name__ for m in module.modules() if isinstance(m, Attention))
+            yield _Part(name, [module], ", ".join(f"{number} x {kind}" for kind, number in inside.items()))
+
+
+def _localizer_parts(localizer: Localizer) -> Iterator[_Part]:
     taps = dict(localizer.taps.items())
     for step in localizer.backbone.steps:
         tap = taps.get(step.name)

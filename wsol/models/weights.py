@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import pickle
 import zipfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -86,10 +86,12 @@ class Weights:
     """A config's wish: `imagenet`, `none` or the path of a checkpoint.
 
     allow_missing: layers that the checkpoint may lack, by name or by the beginning of it up to a dot.
+    section: of the config that holds the wish, for messages.
     """
 
     source: str
     allow_missing: tuple[str, ...] = ()
+    section: str = "model"
 
     def load(
         self,
@@ -98,12 +100,14 @@ class Weights:
         imagenet: Callable[[], Path] | None = None,
         name_in_file: Callable[[str], str] = str,
         hint: str = "",
+        by_classes: Collection[str] = (),
     ) -> Loaded:
         """Fill `network` with what the source holds.
 
         imagenet: where the public weights are, once they are downloaded; None if there are none.
         name_in_file: from a tensor's name in the network to its name in the checkpoint.
         hint: what to try where the checkpoint is of another network.
+        by_classes: tensors that stay new where the checkpoint has them in another shape or not at all.
 
         Raises:
             CheckpointError: the file is absent, damaged, unsafe, of another network, or lacks a layer.
@@ -113,12 +117,16 @@ class Weights:
         for name in self.allow_missing:
             if not any(_names(name, key) for key in wanted):
                 known = {key.rpartition(".")[0] for key in wanted}
-                raise ConfigError(f"model.allow_missing: no layer {name!r}{suggest(name, known)}")
+                raise ConfigError(f"{self.section}.allow_missing: no layer {name!r}{suggest(name, known)}")
         if self.source == "none":
             return Loaded(WeightsReport("none", None, (), (), (), normalisation), ())
 
         path, origin = self._locate(imagenet)
         state = read_state_dict(path)
+        tensors = network.state_dict()
+        for key in [k for k, name in wanted.items() if name in by_classes and k in state]:
+            if state[key].shape != tensors[wanted[key]].shape:
+                del state[key]  # the last layer of another number of classes
         loaded = tuple(key for key in wanted if key in state)
         # Old checkpoints lack BatchNorm's step counter, which only matters for momentum=None.
         missing = tuple(k for k in wanted if k not in state and not k.endswith("num_batches_tracked"))
@@ -128,14 +136,17 @@ class Weights:
                 f"{origin}: a checkpoint of another network: it begins with {next(iter(state))!r}, "
                 f"this one with {next(iter(wanted))!r}" + (f"; {hint}" if hint else "")
             )
-        forbidden = [k for k in missing if not any(_names(name, k) for name in self.allow_missing)]
+        forbidden = [
+            k
+            for k in missing
+            if wanted[k] not in by_classes and not any(_names(name, k) for name in self.allow_missing)
+        ]
         if forbidden:
             layers = tuple(dict.fromkeys(k.rpartition(".")[0] for k in forbidden))
             raise CheckpointError(
                 f"{origin}: lacks {listed(forbidden)}; to initialise that anew, set "
-                f"model.allow_missing: [{listed(layers)}]"
+                f"{self.section}.allow_missing: [{listed(layers)}]"
             )
-        tensors = network.state_dict()
         wrong = [key for key in loaded if state[key].shape != tensors[wanted[key]].shape]
         if wrong:
             shapes = [f"{k} {tuple(state[k].shape)} for {tuple(tensors[wanted[k]].shape)}" for k in wrong]
@@ -151,18 +162,19 @@ class Weights:
             path = Path(self.source).expanduser()
             if not path.is_file():
                 hint = suggest(self.source, ["imagenet", "none"])
-                raise CheckpointError(f"model.weights: no file {self.source!r}{hint}")
+                raise CheckpointError(f"{self.section}.weights: no file {self.source!r}{hint}")
             return path, self.source
         if imagenet is None:
             raise ConfigError(
-                "model.weights: this backbone has no public weights; set model.weights to none or to a path"
+                f"{self.section}.weights: this network has no public weights; set it to none or to a path"
             )
         try:
             path = imagenet()
         except Exception as error:  # urllib's, huggingface_hub's and the disk's errors have no common base
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise CheckpointError(
-                f"cannot download the ImageNet weights ({reason}); set model.weights to a file, or to none"
+                f"cannot download the ImageNet weights ({reason}); set {self.section}.weights to a file, "
+                "or to none"
             ) from error
         return path, f"imagenet ({path.name})"
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from wsol.data.transforms import ViewKind
+from wsol.errors import ConfigError
 from wsol.localization.extraction import Extraction, FarEnd
 from wsol.localization.maps import Recipe
 from wsol.localization.predictions import ClassesBy
@@ -42,6 +43,8 @@ class Protocol:
     classes_by: what ranks the classes: the ``view`` that gives the map, or ``ten crops``, which take ten more
     passes of each test image through the network.
     mean: whether figures are means over ``images``, or over ``classes``: the mean of each class's figure.
+    boxes: whether boxes are measured; False for classes alone, as of plain classifiers. Of the extraction
+    only the view counts then.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Protocol:
     strict_known: bool = False
     classes_by: ClassesBy = "view"
     mean: Mean = "images"
+    boxes: bool = True
 
     @property
     def view(self) -> ViewKind:
@@ -210,20 +214,39 @@ BAS_EXT = register_protocol(
     )
 )
 
+CLASSES = register_protocol(
+    Protocol("classes", "classes alone, of the whole image: for plain classifiers", boxes=False)
+)
+
+CLASSES_CROP = register_protocol(
+    replace(
+        CLASSES,
+        name="classes-crop",
+        summary="classes alone, of the centre crop: for plain classifiers",
+        extraction=Extraction(view="crop"),
+    )
+)
+
 
 def find_protocols(names: Sequence[str] | str, normalize: str | None = None) -> list[Protocol]:
-    """The protocols of these names, each once; `all` stands for every one of them.
+    """The protocols of these names, each once; `all` stands for every one that measures boxes.
 
     A name may carry its normalisation (`gpca+pas`), as those of results do; else it gets the given one.
     """
     names = [names] if isinstance(names, str) else names
-    known = list(PROTOCOLS.entries())
+    known = [name for name in PROTOCOLS.entries() if PROTOCOLS.create(name).boxes]
     wanted = [n for name in names for n in (known if name == "all" else [name])]
     found = []
     for name in dict.fromkeys(wanted):
         plain, _, own = name.partition("+")
         found.append(PROTOCOLS.create(plain).with_normalization(own or normalize))
     return found
+
+
+def require_boxes(protocol: Protocol) -> None:
+    """Raise where a protocol measures classes alone, and boxes are wanted."""
+    if not protocol.boxes:
+        raise ConfigError(f"protocol {protocol.name!r} measures classes alone, not boxes; take another one")
 
 
 def describe_protocols() -> list[list[str]]:

@@ -71,6 +71,9 @@ def score_maps(
     unfit = [p.name for p in protocols if p.view != source.view.kind]
     if unfit:
         raise ValueError(f"{', '.join(unfit)}: not for maps of the view {source.view.kind!r}")
+    unfit = [p.name for p in protocols if not p.boxes]
+    if unfit:
+        raise DataError(f"{', '.join(unfit)}: measures classes alone, not maps; take another protocol")
     unfit = [p.name for p in protocols if source.classes_by not in (None, p.classes_by)]
     if unfit:
         raise ValueError(f"{', '.join(unfit)}: not for classes by {source.classes_by!r}")

@@ -17,7 +17,7 @@ from wsol.localization.predictions import ClassesBy
 from wsol.runs.files import read_regular
 from wsol.scoring.means import Mean
 from wsol.scoring.metrics import KINDS, Kind
-from wsol.scoring.tables import error_rows, summary_rows, threshold_rows
+from wsol.scoring.tables import class_rows, error_rows, headline_rows, summary_rows, threshold_rows
 from wsol.text_table import html_table, text_table
 
 FORMAT = 2
@@ -85,27 +85,34 @@ class Scores:
     num_segmentations: images that PxAP looked at. cut: where the head cuts its raw maps itself; this stands
     for the thresholds of every kind, and figures are `at` the kind `fixed` alone. None where thresholds cut.
     classes_by, mean: what ranked the classes, and whether figures are means over images or over classes.
+
+    Where a protocol measures classes alone, there are figures at no threshold and `localizes` is False.
     """
 
     protocol: str
     version: int
     num_images: int
     view: str
-    normalize: str
-    threshold_kind: Kind
-    threshold: float
     figures: Figures
     intervals: Intervals
-    by_iou: Figures
-    at: Mapping[Kind, ScoresAt]
-    errors: Mapping[str, int]
     per_class: tuple[ClassScores, ...]
-    no_foreground: int
-    centre_box: Figures
+    normalize: str = ""
+    threshold_kind: Kind = "fixed"
+    threshold: float = 0.0
+    by_iou: Figures = field(default_factory=dict)
+    at: Mapping[Kind, ScoresAt] = field(default_factory=dict)
+    errors: Mapping[str, int] = field(default_factory=dict)
+    no_foreground: int = 0
+    centre_box: Figures = field(default_factory=dict)
     num_segmentations: int = 0
     cut: float | None = None
     classes_by: ClassesBy = "view"
     mean: Mean = "images"
+
+    @property
+    def localizes(self) -> bool:
+        """Whether boxes were measured, or classes alone."""
+        return bool(self.at)
 
     def __getitem__(self, figure: str) -> float:
         return self.figures[figure]
@@ -178,11 +185,11 @@ class Scores:
         )
 
     def __str__(self) -> str:
-        return text_table(summary_rows({self.protocol: self}))
+        return text_table(headline_rows({self.protocol: self}))
 
     def _repr_html_(self) -> str:
         caption = f"{self.num_images:,} images, figures in percent [95 % bootstrap interval]"
-        return html_table(summary_rows({self.protocol: self}), caption)
+        return html_table(headline_rows({self.protocol: self}), caption)
 
 
 @dataclass(frozen=True)
@@ -286,19 +293,22 @@ class Evaluation(Mapping[str, Scores]):
         return cls.from_json(record, path)
 
     def __str__(self) -> str:
-        return "\n\n".join(
-            [
-                text_table(summary_rows(self)),
-                text_table(threshold_rows(self), left=2),
-                text_table(error_rows(self)),
+        localized = {name: scores for name, scores in self.items() if scores.localizes}
+        classified = {name: scores for name, scores in self.items() if not scores.localizes}
+        tables = [text_table(class_rows(classified))] if classified else []
+        if localized:
+            tables += [
+                text_table(summary_rows(localized)),
+                text_table(threshold_rows(localized), left=2),
+                text_table(error_rows(localized)),
             ]
-        )
+        return "\n\n".join(tables)
 
     def _repr_html_(self) -> str:
         caption = (
             f"{self.origin}: {self.num_images:,} {self.split} images, figures in percent [95 % interval]"
         )
-        return html_table(summary_rows(self), caption)
+        return html_table(headline_rows(self), caption)
 
 
 def _listed(intervals: Intervals) -> dict[str, list[float]]:

@@ -30,6 +30,22 @@ def summary_rows(results: Mapping[str, Scores]) -> Rows:
     return rows
 
 
+def class_rows(results: Mapping[str, Scores]) -> Rows:
+    """One line for each protocol that measures classes alone: accuracy with its interval, and error."""
+    shown = [metrics()[key] for key in ("top1_cls", "top5_cls")]
+    rows = [["protocol", *(head for m in shown for head in (m.short, m.short.replace("cls", "error")))]]
+    for name, result in results.items():
+        pairs = ((with_interval(result, m.key), percent(100 - result[m.key])) for m in shown)
+        rows.append([name, *(cell for pair in pairs for cell in pair)])
+    return rows
+
+
+def headline_rows(results: Mapping[str, Scores]) -> Rows:
+    """The one table of a summary: of boxes where some were measured, else of classes."""
+    localized = {name: result for name, result in results.items() if result.localizes}
+    return summary_rows(localized) if localized else class_rows(results)
+
+
 def threshold_rows(results: Mapping[str, Scores]) -> Rows:
     """One line for each protocol and kind of threshold; '*' marks the protocol's own kind."""
     shown = [m for m in metrics().values() if m.needs_threshold and m.per_image is not None]

@@ -11,7 +11,7 @@ from wsol.errors import ConfigError
 from wsol.registry import OPTIMIZERS, suggest
 
 if TYPE_CHECKING:
-    from wsol.models.localizer import Localizer, ParameterGroup
+    from wsol.models.trainable import ParameterGroup, Trainable
 
 Groups = list[dict[str, Any]]  # each with params, lr, multiplier, weight_decay
 
@@ -32,17 +32,17 @@ def adamw(
     return AdamW(groups, lr=lr, betas=betas, eps=eps)
 
 
-def make_optimizer(localizer: Localizer, train: Train) -> Optimizer:
+def make_optimizer(model: Trainable, train: Train) -> Optimizer:
     """The optimizer of a config over all parameters that take gradients, in groups that learn alike.
 
     Each group keeps its `multiplier` of the rate that the schedule gives (`train.rates`). What a module
     spares from weight decay (GPCA's theta) is spared.
 
     Raises:
-        ConfigError: `train.rates.named` names a parameter that the localizer does not have, or that is
+        ConfigError: `train.rates.named` names a parameter that the model does not have, or that is
             frozen; or everything is frozen.
     """
-    parameters = {name: p for name, p in localizer.named_parameters() if p.requires_grad}
+    parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not parameters:
         raise ConfigError(f"train.freeze: {train.freeze} leaves nothing to train; name an earlier stage")
     for wanted in train.rates.named:
@@ -52,7 +52,7 @@ def make_optimizer(localizer: Localizer, train: Train) -> Optimizer:
             hint = near if "did you mean" in near else ""
             raise ConfigError(f"train.rates.named: the model trains no parameter {wanted!r}{hint}")
     groups: Groups = []
-    for group in localizer.parameter_groups():
+    for group in model.parameter_groups():
         trained = [name for name in group.names if name in parameters]
         for multiplier, names in _by_rate(group, trained, train.rates).items():
             groups.append(

@@ -126,7 +126,7 @@ def check_same_run(folder: RunFolder, config: Config, data: DataRecord, weights:
     differences = list(_differences(config_to_dict(former), config_to_dict(config)))
     was, now = folder.read_json(folder.weights).get("sha256"), weights["sha256"]
     # A weights file may have moved: its content is what counts.
-    free = (*FREE, "model.weights") if was == now else FREE
+    free = (*FREE, "model.weights", "network.weights") if was == now else FREE
     changed = [f"{key} was {shown(a)}, is {shown(b)}" for key, a, b in differences if key not in free]
     if changed:
         raise ConfigError(
@@ -134,8 +134,9 @@ def check_same_run(folder: RunFolder, config: Config, data: DataRecord, weights:
             "use the run's own, or begin a new run"
         )
     if was != now:
+        source = (config.network or config.model).weights
         raise CheckpointError(
-            f"{config.model.weights}: these are not the weights that {folder.path} began with: their SHA-256 "
+            f"{source}: these are not the weights that {folder.path} began with: their SHA-256 "
             f"was {str(was)[:12]}, is {str(now)[:12]}; put the former file back, or begin a new run"
         )
     trained_on = DataRecord.read(folder)

@@ -13,7 +13,7 @@ from wsol.models.randomness import Random
 
 
 class HasRandomModules(Protocol):
-    """A localizer, or the training step around one with its batch transforms."""
+    """A model, or the training step around one with its batch transforms."""
 
     def random_modules(self) -> Iterable[tuple[str, Random]]: ...
 

@@ -13,7 +13,7 @@ from wsol.data.index import open_dataset, refuse_bad_images
 from wsol.data.record import DataRecord
 from wsol.errors import ConfigError, RunFolderError
 from wsol.method_names import describe
-from wsol.models.localizer import build_localizer
+from wsol.models.building import build_model
 from wsol.records import DataIndex, Sample
 from wsol.runs.checkpoint import State, load_model_state, require_parts
 from wsol.runs.folder import RunFolder
@@ -131,10 +131,10 @@ def prepare(
     # alone, so that what cannot be built is refused before any image is read.
     found = ranks.on_main(lambda: open_dataset(config.data))
     random_state.seed_everything(t.seed)
-    localizer = build_localizer(config.model, len(found.classes), found.hierarchy, config.data.image_size)
-    localizer.seed(t.seed)
-    weights = localizer.weights_report.to_dict()
-    train_step = TrainStep(localizer, t, ranks)
+    model = build_model(config, len(found.classes), found.hierarchy)
+    model.seed(t.seed)
+    weights = model.weights_report.to_dict()
+    train_step = TrainStep(model, t, ranks)
     if t.amp == "bf16" and ranks.device.type == "cpu" and bf16_instructions() == ():
         log.note(SLOW_BF16)
 
@@ -155,7 +155,7 @@ def prepare(
         ranks.on_main(lambda: write_provenance(folder, config, data, weights, ranks))
     else:
         require_parts(state, PARTS)
-        load_model_state(localizer, state["model"], here=description, there=state["describes"])
+        load_model_state(model, state["model"], here=description, there=state["describes"])
         ranks.on_main(lambda: check_same_run(folder, config, data, weights))
         train_step.load_optimizer(state)
         progress = Progress.of(state)
@@ -173,6 +173,7 @@ def prepare(
         side=config.data.image_size,
         seed=t.seed,
         workers=config.data.workers,
+        pad=config.data.pad,
         label_pixels=guides,
     )
     random_state.seed_everything(t.seed + ranks.rank)

@@ -23,19 +23,19 @@ from wsol.training.optimizer import make_optimizer
 from wsol.training.transforms.transform import apply_transforms, make_transforms
 
 if TYPE_CHECKING:
-    from wsol.models.localizer import Localizer
+    from wsol.models.trainable import Trainable
 
 SMALLEST_SCALE = 2.0**-14  # of the fp16 loss: below, after 30 halvings, overflow is not what is wrong
 PRECISIONS = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class TrainStep:
-    """A localizer with its optimizer, on its device, wrapped as the config asks.
+    """A model with its optimizer, on its device, wrapped as the config asks.
 
-    The wrappers (DDP, torch.compile) are only called, never saved: the state is the localizer's own.
+    The wrappers (DDP, torch.compile) are only called, never saved: the state is the model's own.
     """
 
-    def __init__(self, localizer: Localizer, train: config.Train, ranks: Ranks) -> None:
+    def __init__(self, model: Trainable, train: config.Train, ranks: Ranks) -> None:
         if train.batch_size % (train.accumulate * ranks.world):
             raise ConfigError(
                 f"train.batch_size {train.batch_size} cannot be split evenly over {ranks.world} processes "
@@ -44,28 +44,28 @@ class TrainStep:
         if train.sync_bn:
             if ranks.device.type != "cuda":
                 raise ConfigError("train.sync_bn: torch synchronizes batch norm on GPUs only")
-            localizer = nn.SyncBatchNorm.convert_sync_batchnorm(localizer)
+            model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
         if train.freeze is not None:
             try:
-                localizer.backbone.freeze(train.freeze)
+                model.freeze(train.freeze)
             except ValueError as error:
                 raise ConfigError(f"train.freeze: {error}") from None
         self._format = torch.channels_last if train.channels_last else torch.contiguous_format
-        localizer.to(ranks.device).to(memory_format=self._format)
-        self.localizer = localizer
-        self.optimizer = make_optimizer(localizer, train)
+        model.to(ranks.device).to(memory_format=self._format)
+        self.model = model
+        self.optimizer = make_optimizer(model, train)
         self._parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        self.transforms = make_transforms(train.transforms, tuple(localizer.mean.flatten().tolist()))
+        self.transforms = make_transforms(train.transforms, tuple(model.mean.flatten().tolist()))
         seed_each(self._random_transforms(), train.seed)
         self._train = train
         self._device = ranks.device
         self._precision = PRECISIONS[train.amp]
         self._scaler = torch.amp.GradScaler(ranks.device.type, enabled=train.amp == "fp16")
-        model: nn.Module = torch.compile(localizer) if train.compile else localizer  # type: ignore[assignment]
+        wrapped: nn.Module = torch.compile(model) if train.compile else model  # type: ignore[assignment]
         if ranks.world > 1:
             devices = [ranks.device] if ranks.device.type == "cuda" else None
-            model = DistributedDataParallel(model, device_ids=devices)
-        self._model = model
+            wrapped = DistributedDataParallel(wrapped, device_ids=devices)
+        self._wrapped = wrapped
 
     def set_rate(self, rate: float) -> None:
         """The base learning rate of the next update; every group has its multiple of it."""
@@ -74,13 +74,13 @@ class TrainStep:
 
     def set_epoch(self, epoch: float) -> None:
         """How far the training is, in epochs, for the losses that depend on it (`Head.epoch`)."""
-        self.localizer.head.epoch = epoch
+        self.model.set_epoch(epoch)
 
     def backward(self, batch: Batch) -> dict[str, float]:
         """Forward and backward in `accumulate` parts. Returns sums over the images; no weight has changed.
 
         Every part is weighted by its share of the batch, so the gradient is that of the batch's mean loss.
-        The transforms change the batch before it is split. Where one mixes labels, the localizer's forward
+        The transforms change the batch before it is split. Where one mixes labels, the model's forward
         pass gets none.
         """
         self.optimizer.zero_grad(set_to_none=True)
@@ -91,8 +91,8 @@ class TrainStep:
             labels = targets if isinstance(targets, Tensor) else None
             with self._sync(number == parts):
                 with torch.autocast(self._device.type, self._precision, enabled=self._precision is not None):
-                    output = self._model(images, labels)
-                    terms = self.localizer.loss(output, targets)
+                    output = self._wrapped(images, labels)
+                    terms = self.model.loss(output, targets)
                     loss = torch.stack(list(terms.values())).sum()
                 self._scaler.scale(loss * (len(images) / size)).backward()
             for name, value in self._figures(output.logits, targets, loss, terms).items():
@@ -121,7 +121,7 @@ class TrainStep:
 
     def state(self) -> dict[str, Any]:
         return {
-            "model": self.localizer.state_dict(),
+            "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
             "scaler": self._scaler.state_dict(),
         }
@@ -133,7 +133,7 @@ class TrainStep:
 
     def random_modules(self) -> Iterator[tuple[str, Random]]:
         """Every part of the training that draws from a generator of its own, with its name."""
-        yield from self.localizer.random_modules()
+        yield from self.model.random_modules()
         yield from self._random_transforms()
 
     def _random_transforms(self) -> Iterator[tuple[str, Random]]:
@@ -156,8 +156,8 @@ class TrainStep:
 
     def _sync(self, last: bool) -> AbstractContextManager[None]:
         """Ranks exchange gradients once in a step, in the backward pass of its last part."""
-        if isinstance(self._model, DistributedDataParallel) and not last:
-            return self._model.no_sync()
+        if isinstance(self._wrapped, DistributedDataParallel) and not last:
+            return self._wrapped.no_sync()
         return nullcontext()
 
     @torch.no_grad()
@@ -167,12 +167,12 @@ class TrainStep:
         """Means over a part: the loss and its terms, how much the attention masks vary, and the accuracy of a
         head that knows classes."""
         values = {"loss": loss}
-        if self.localizer.knows_classes:
+        if self.model.knows_classes:
             best = logits.argmax(1)
             values["accuracy"] = weighted(lambda labels: (best == labels).double().mean(), targets)
         if len(terms) > 1:
             values |= {f"loss_{name}": term for name, term in terms.items()}
-        deviations = [mask.double().std(dim=1).mean() for mask in self.localizer.masks() if mask.shape[1] > 1]
+        deviations = [mask.double().std(dim=1).mean() for mask in self.model.masks() if mask.shape[1] > 1]
         if deviations:
             values["mask_std"] = torch.stack(deviations).mean()
         # One transfer for all of them: on a GPU each would wait for the device.

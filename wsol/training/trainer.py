@@ -28,7 +28,7 @@ def train(
 
     Raises WsolError; TrainingDiverged where the loss is no longer a number.
     """
-    if config.model.head.fitted:
+    if config.network is None and config.model.head.fitted:
         return fit(config, run_dir, resume, ranks, stop, progress)
     folder = RunFolder(run_dir)
     try:
@@ -52,7 +52,7 @@ def go_through_epochs(session: Session, stop: StopSignal) -> int:
     schedule = make_schedule(t.schedule, t.epochs, steps)
 
     for epoch in range(progress.epoch, t.epochs):
-        train_step.localizer.train()
+        train_step.model.train()
         session.sampler.set_epoch(epoch, progress.step)
         progress.sums.start_clock()
         with log.bar(epoch, steps * t.batch_size, progress.step * t.batch_size) as bar:
@@ -84,10 +84,10 @@ def go_through_epochs(session: Session, stop: StopSignal) -> int:
                     session.save()
 
         row = {"epoch": epoch + 1, "lr": t.lr * schedule(epoch * steps + steps - 1), **progress.sums.means()}
-        row |= train_step.localizer.scalars()
+        row |= train_step.model.scalars()
         row["images_per_second"] = progress.sums.sums["images"] / progress.sums.seconds
         if (epoch + 1) % t.validate_every == 0 or epoch + 1 == t.epochs:
-            row |= session.validator.figures(train_step.localizer)
+            row |= session.validator.figures(train_step.model)
         row["seconds"] = progress.sums.seconds
         best = "val_top1_cls" in row and row["val_top1_cls"] >= max(
             (r["val_top1_cls"] for r in progress.history if "val_top1_cls" in r), default=0.0

@@ -49,6 +49,7 @@ def analyze_runs(
     if out is not None and len(runs) > 1:
         raise ConfigError("--out is for one run; several write to a folder each")
     for run in runs:
+        run.require_maps()
         if not run.config.model.head.knows_classes:
             raise ConfigError(f"{run.path}: its head knows no classes, so there is nothing to analyze")
     predictions = {run: find_predictions(run, split) for run in runs}

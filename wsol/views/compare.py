@@ -11,7 +11,8 @@ from wsol.registry import suggest
 from wsol.run import Run
 from wsol.scoring.metrics import KINDS, Kind, headline_metrics
 from wsol.scoring.protocols import Protocol, find_protocols
-from wsol.scoring.published import PublishedResult, published_results
+from wsol.scoring.published import TABLES, TEST_IMAGES, PublishedResult, published_results
+from wsol.scoring.published.figures import comparable_metrics
 from wsol.scoring.significance import ALPHA, Spread, p_value
 from wsol.views.comparison import CHOSEN_MARKS, ComparedRow, Comparison
 from wsol.views.seeds import group_over_seeds
@@ -21,15 +22,15 @@ def compare_runs(
     runs: Sequence[Run],
     protocol: str | None = None,
     threshold: Kind | None = None,
-    published: bool = False,
+    published: bool | str = False,
     backbones: Sequence[str] = (),
 ) -> Comparison:
     """Evaluated runs side by side: one row for each config over its seeds, the first one the reference.
 
     protocol: a name; None for that of the first run. threshold: the kind of threshold of the runs' figures;
     None for the kind that the protocol itself reports. published: add the published results of the same
-    backbones, or of `backbones` where some are named. These name no backbone for some methods, which are then
-    left out.
+    backbones, or of `backbones` where some are named; the name of a table, or True for that of the runs' data
+    set. These name no backbone for some methods, which are then left out.
     """
     if not runs and not published:
         raise ConfigError("nothing to compare: name run folders, or ask for --published")
@@ -38,8 +39,8 @@ def compare_runs(
     rows = group_runs(runs, runs[0].protocol(protocol), threshold) if runs else []
     reference = rows[0] if rows else None
     left_out = 0
-    if published:
-        results = published_results()
+    if published is not False:
+        results = published_results(published_table(published, runs))
         _refuse_unknown(backbones, {r.backbone for r in results})
         own = {row.backbone for row in rows}
         shown = published_rows(results, set(backbones) or own)
@@ -48,6 +49,23 @@ def compare_runs(
         rows, left_out = rows + shown, len(results) - len(shown)
     marked = mark_rows(rows, reference)
     return Comparison(tuple(marked), caption(marked, reference, left_out))
+
+
+def published_table(published: bool | str, runs: Sequence[Run]) -> str:
+    """The name of the table that is meant: the one given, that of the runs' data set, or else `cub`.
+
+    Raises:
+        ConfigError: the runs are of classifiers, and nothing is published on their data set.
+    """
+    if isinstance(published, str):
+        return published
+    data = runs[0].scores.data if runs else "cub"
+    if data in TABLES:
+        return data
+    if runs[0].config.network is not None:
+        known = ", ".join(TABLES)
+        raise ConfigError(f"no published table is of {data}; name one after --published: {known}")
+    return "cub"
 
 
 def group_runs(runs: Sequence[Run], protocol: Protocol, threshold: Kind | None = None) -> list[ComparedRow]:
@@ -112,12 +130,13 @@ def published_rows(results: Sequence[PublishedResult], backbones: set[str]) -> l
     Rows without a backbone stay, at the end.
     """
     order = list(dict.fromkeys(r.backbone for r in results if r.backbone))
+    several = len({r.data for r in results}) > 1
     rows = [
         ComparedRow(
             method=r.method,
             backbone=r.backbone or "-",
-            source=r.source if r.year is None else f"{r.source} ({r.year})",
-            data=PUBLISHED_DATA,
+            source=_source_words(r, several),
+            data=_data_words(r.data, TEST_IMAGES.get(r.data)),
             protocol="the authors'",
             figures=r.figures,
             published=True,
@@ -155,7 +174,7 @@ def mark_rows(rows: Sequence[ComparedRow], reference: ComparedRow | None) -> lis
 
 
 def _is_best(row: ComparedRow, rivals: Sequence[ComparedRow], key: str) -> bool:
-    sign = 1 if headline_metrics()[key].higher_is_better else -1
+    sign = 1 if comparable_metrics()[key].higher_is_better else -1
     own = sign * row.figures[key].mean
     return all(own >= sign * r.figures[key].mean for r in rivals if key in r.figures)
 
@@ -168,8 +187,9 @@ def caption(rows: Sequence[ComparedRow], reference: ComparedRow | None, left_out
         words.append(f"*: p < {ALPHA} against {reference.method} ({reference.backbone})")
     if reference and any(row.published for row in rows):
         words.append("published figures: by their authors' own protocols")
-        if reference.data != PUBLISHED_DATA:
-            words.append(f"and on {PUBLISHED_DATA}, not on {reference.data}, so they do not compete")
+        others = dict.fromkeys(r.data for r in rows if r.published and r.data != reference.data)
+        if others:
+            words.append(f"and on {', '.join(others)}, not on {reference.data}, so they do not compete")
     for what, mark in CHOSEN_MARKS.items():
         if any(what in row.chosen for row in rows):
             words.append(f"{mark}: the {what} was chosen on the test images")
@@ -179,8 +199,11 @@ def caption(rows: Sequence[ComparedRow], reference: ComparedRow | None, left_out
     return "; ".join(words)
 
 
-def _data_words(name: str, images: int) -> str:
-    return f"{name} with {images:,} test images"
+def _source_words(result: PublishedResult, several: bool) -> str:
+    """Where a published row comes from. several: whether the table is of several data sets."""
+    source = f"{result.source}, {result.data}" if several else result.source
+    return source if result.year is None else f"{source} ({result.year})"
 
 
-PUBLISHED_DATA = _data_words("cub", 5794)
+def _data_words(name: str, images: int | None) -> str:
+    return name if images is None else f"{name} with {images:,} test images"

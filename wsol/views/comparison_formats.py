@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from wsol.scoring.metrics import Metric, headline_metrics
+from wsol.scoring.metrics import Metric
+from wsol.scoring.published.figures import comparable_metrics
 from wsol.scoring.significance import Spread
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def shown_metrics(rows: Sequence[ComparedRow]) -> list[Metric]:
-    """The headline figures that at least one row has, in the order of every table."""
-    return [m for key, m in headline_metrics().items() if any(key in row.figures for row in rows)]
+    """The figures that at least one row has, in the order of every table."""
+    return [m for key, m in comparable_metrics().items() if any(key in row.figures for row in rows)]
 
 
 def value_text(sample: Spread, plus_minus: str) -> str:

@@ -66,3 +66,21 @@ def test_the_images_are_those_of_a_pipeline_after_the_resize() -> None:
             crop.set_random_seed(seeds[0])
             flip.set_random_seed(seeds[1])
             np.testing.assert_array_equal(augment(photo, (2, index)), pipeline(image=whole)["image"])
+
+
+def test_a_border_is_black_and_the_crop_may_reach_into_it() -> None:
+    """Pad by hand, crop and flip by hand, at the drawn place: the same pixels."""
+    pixels = np.random.default_rng(0).integers(1, 256, (8, 8, 3), dtype=np.uint8)
+    augment = CropFlip(8, 8, seed=3, pad=4)
+    places = set()
+    for index in range(200):
+        left, top, flipped = augment.draw((0, index))
+        by_hand = np.zeros((8, 8, 3), np.uint8)
+        for y in range(8):
+            for x in range(8):
+                row, column = y + top - 4, x + left - 4
+                if 0 <= row < 8 and 0 <= column < 8:
+                    by_hand[y, 7 - x if flipped else x] = pixels[row, column]
+        assert np.array_equal(augment(Image.fromarray(pixels), (0, index)), by_hand)
+        places.add((left, top))
+    assert {left for left, _ in places} == {top for _, top in places} == set(range(9))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from tests.helpers.configs import MakeConfig, tiny_config
 from tests.helpers.training import assert_same_runs, train_run
@@ -28,7 +29,7 @@ def make_step(config: Config, alone: Ranks) -> TrainStep:
     localizer = build_localizer(config.model, classes=4)
     localizer.seed(0)
     step = TrainStep(localizer, config.train, alone)
-    step.localizer.train()
+    step.model.train()
     return step
 
 
@@ -45,8 +46,8 @@ def one_step(step: TrainStep) -> None:
     step.update()
 
 
-def state(localizer: Localizer) -> dict[str, torch.Tensor]:
-    return {name: value.clone() for name, value in localizer.state_dict().items()}
+def state(model: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in model.state_dict().items()}
 
 
 @pytest.mark.parametrize("method", ["cam", "bas"])
@@ -78,7 +79,7 @@ def test_another_stage_is_another_recipe(birds: Path, tmp_path: Path) -> None:
 def test_only_what_learns_is_in_the_optimizer(make_config: MakeConfig, alone: Ranks) -> None:
     step = make_step(make_config("adl", train__freeze="stage1"), alone)
     held = {id(p) for group in step.optimizer.param_groups for p in group["params"]}
-    for name, parameter in step.localizer.named_parameters():
+    for name, parameter in step.model.named_parameters():
         frozen = name.startswith(FROZEN)
         assert (id(parameter) in held) == parameter.requires_grad == (not frozen), name
 
@@ -86,16 +87,18 @@ def test_only_what_learns_is_in_the_optimizer(make_config: MakeConfig, alone: Ra
 def test_the_backward_pass_stops_there_and_taps_still_learn(make_config: MakeConfig, alone: Ranks) -> None:
     config = make_config(train__freeze="stage1", model__taps=[{"name": "se", "after": ["stem", "stage1"]}])
     step = make_step(config, alone)
-    backbone = step.localizer.backbone
-    images = step.localizer.normalise(make_batch().images)
+    assert isinstance(step.model, Localizer)
+    backbone = step.model.backbone
+    images = step.model.normalise(make_batch().images)
     assert not backbone(images, reads=("stage1",))["stage1"].requires_grad
     one_step(step)
-    for name, parameter in step.localizer.named_parameters():
+    for name, parameter in step.model.named_parameters():
         assert (parameter.grad is None) == name.startswith(FROZEN), name
 
 
 def test_train_mode_never_reaches_them(make_config: MakeConfig, alone: Ranks) -> None:
-    localizer = make_step(make_config(train__freeze="stage1"), alone).localizer
+    localizer = make_step(make_config(train__freeze="stage1"), alone).model
+    assert isinstance(localizer, Localizer)
     for mode in (True, False, True):
         localizer.train(mode)
         localizer.backbone.shapes(64, 64)  # changes the mode and puts it back
@@ -106,9 +109,9 @@ def test_train_mode_never_reaches_them(make_config: MakeConfig, alone: Ranks) ->
 def test_the_erased_branch_of_bas_may_begin_inside(make_config: MakeConfig, alone: Ranks) -> None:
     head = {"name": "bas", "channels": 8, "generator": "stage1"}
     step = make_step(make_config(train__freeze="stage2", model__head=head), alone)
-    before = state(step.localizer)
+    before = state(step.model)
     one_step(step)
-    after = state(step.localizer)
+    after = state(step.model)
     frozen = (*FROZEN, "backbone.stages.stage2.", "mean", "std")
     assert {name for name in before if torch.equal(before[name], after[name])} == {
         name for name in before if name.startswith(frozen)
@@ -125,11 +128,11 @@ def test_compiled_steps_are_the_same_steps(
     plain, compiled = (
         make_step(make_config(method, train__freeze="stage1", train__compile=c), alone) for c in (False, True)
     )
-    before = state(plain.localizer)
+    before = state(plain.model)
     one_step(plain)
     one_step(compiled)
-    after = state(compiled.localizer)
-    for name, value in state(plain.localizer).items():
+    after = state(compiled.model)
+    for name, value in state(plain.model).items():
         torch.testing.assert_close(after[name], value, rtol=1e-3, atol=1e-5, msg=name)
         if name.startswith(FROZEN):
             assert torch.equal(after[name], before[name]), name

@@ -30,7 +30,7 @@ def make_learner(config: Config, ranks: Ranks) -> TrainStep:
     localizer = build_localizer(config.model, classes=4)
     localizer.seed(0)
     learner = TrainStep(localizer, config.train, ranks)
-    learner.localizer.train()
+    learner.model.train()
     return learner
 
 
@@ -45,7 +45,7 @@ def make_batch(size: int = 8) -> Batch:
 
 
 def gradients(learner: TrainStep) -> dict[str, torch.Tensor]:
-    return {n: p.grad.clone() for n, p in learner.localizer.named_parameters() if p.grad is not None}
+    return {n: p.grad.clone() for n, p in learner.model.named_parameters() if p.grad is not None}
 
 
 def test_groups_have_their_own_rates_and_theta_no_decay(make_config: MakeConfig, alone: Ranks) -> None:
@@ -76,7 +76,7 @@ def test_an_update_is_sgd_with_momentum_and_decay(make_config: MakeConfig, alone
         train__rates={"new": 3},
     )
     learner = make_learner(config, alone)
-    name, parameter = next((n, p) for n, p in learner.localizer.named_parameters() if p.ndim == 4)
+    name, parameter = next((n, p) for n, p in learner.model.named_parameters() if p.ndim == 4)
     velocity = np.zeros(parameter.shape)
     for rate in (0.05, 0.01):
         learner.set_rate(rate)
@@ -101,7 +101,7 @@ def test_a_loss_can_begin_late(
 
     monkeypatch.setattr(CAM, "loss", ramped)
     learner = make_learner(make_config(), alone)
-    learner.localizer.eval()
+    learner.model.eval()
     losses = [learner.backward(make_batch())["loss"]]
     for epoch in (0.5, 1.5, 3.0):
         learner.set_epoch(epoch)
@@ -113,7 +113,7 @@ def test_a_batch_in_parts_has_the_gradient_of_the_whole(make_config: MakeConfig,
     found = []
     for parts in (1, 4):
         learner = make_learner(make_config(train__accumulate=parts), alone)
-        learner.localizer.eval()  # batch norm sees parts, so its statistics are held still
+        learner.model.eval()  # batch norm sees parts, so its statistics are held still
         figures = learner.backward(make_batch())
         found.append((figures, gradients(learner)))
     (whole, expected), (parts_, actual) = found
@@ -134,16 +134,16 @@ def test_a_batch_that_does_not_split_evenly_is_refused(
 
 def test_figures_are_sums_over_the_images(make_config: MakeConfig, alone: Ranks) -> None:
     learner = make_learner(make_config(model__attention="se"), alone)
-    learner.localizer.eval()
+    learner.model.eval()
     batch = make_batch()
     figures = learner.backward(batch)
     with torch.no_grad():
-        output = learner.localizer(batch.images)
+        output = learner.model(batch.images)
         log_probabilities = output.logits.double().log_softmax(1)
     assert figures["images"] == 8
     assert figures["loss"] == pytest.approx(-log_probabilities[range(8), batch.labels].sum().item(), rel=1e-5)
     assert figures["accuracy"] == (output.logits.argmax(1) == batch.labels).sum().item()
-    (mask,) = learner.localizer.masks()
+    (mask,) = learner.model.masks()
     assert figures["mask_std"] == pytest.approx(8 * np.std(mask.numpy(), axis=1, ddof=1).mean(), rel=1e-5)
 
 
@@ -169,7 +169,7 @@ def test_half_precision_steps_like_single(make_config: MakeConfig, alone: Ranks,
             learner.backward(make_batch())
             learner.gradient_norm()
             learner.update()
-    for (name, a), b in zip(single.localizer.named_parameters(), half.localizer.parameters(), strict=True):
+    for (name, a), b in zip(single.model.named_parameters(), half.model.parameters(), strict=True):
         assert b.dtype == torch.float32
         torch.testing.assert_close(b, a, rtol=0.1, atol=2e-2, msg=name)
     assert bool(half.state()["scaler"]) == (amp == "fp16")
@@ -180,14 +180,14 @@ def test_fp16_that_overflows_skips_the_step_and_halves_its_scale(
 ) -> None:
     learner = make_learner(make_config(train__amp="fp16"), alone)
     learner.backward(make_batch())
-    before = {n: p.detach().clone() for n, p in learner.localizer.named_parameters()}
+    before = {n: p.detach().clone() for n, p in learner.model.named_parameters()}
     scale = learner.state()["scaler"]["scale"]
-    for parameter in learner.localizer.parameters():
+    for parameter in learner.model.parameters():
         parameter.grad.fill_(float("inf"))  # type: ignore[union-attr]
     assert math.isinf(learner.gradient_norm())
     assert learner.skips_overflow
     learner.update()
-    assert all(torch.equal(p, before[n]) for n, p in learner.localizer.named_parameters())
+    assert all(torch.equal(p, before[n]) for n, p in learner.model.named_parameters())
     assert learner.state()["scaler"]["scale"] == scale / 2
     for _ in range(30):
         learner.gradient_norm()
@@ -197,11 +197,11 @@ def test_fp16_that_overflows_skips_the_step_and_halves_its_scale(
 
 def test_channels_last_only_changes_the_layout(make_config: MakeConfig, alone: Ranks) -> None:
     plain, last = (make_learner(make_config(train__channels_last=c), alone) for c in (False, True))
-    assert next(p for p in last.localizer.parameters() if p.ndim == 4 and p.shape[1] > 3).is_contiguous(
+    assert next(p for p in last.model.parameters() if p.ndim == 4 and p.shape[1] > 3).is_contiguous(
         memory_format=torch.channels_last
     )
     for learner in (plain, last):
-        learner.localizer.double()  # in float32 the order of a convolution's sums shows
+        learner.model.double()  # in float32 the order of a convolution's sums shows
         learner.backward(make_batch())
     for name, gradient in gradients(plain).items():
         torch.testing.assert_close(gradients(last)[name], gradient, rtol=1e-8, atol=1e-10, msg=name)

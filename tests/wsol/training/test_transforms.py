@@ -140,7 +140,7 @@ def make_step(config: Config, ranks: Ranks, seed: int = 0) -> TrainStep:
     localizer = build_localizer(config.model, classes=4)
     localizer.seed(0)
     step = TrainStep(localizer, config.train, ranks)
-    step.localizer.train()
+    step.model.train()
     return step
 
 
@@ -168,9 +168,9 @@ class TestInTraining:
         found = []
         for parts in (1, 4):
             step = make_step(make_config(train__accumulate=parts, train__transforms=[name]), alone)
-            step.localizer.eval()  # batch norm sees parts, so its statistics are held still
+            step.model.eval()  # batch norm sees parts, so its statistics are held still
             figures = step.backward(make_batch())
-            gradients = {n: p.grad for n, p in step.localizer.named_parameters()}
+            gradients = {n: p.grad for n, p in step.model.named_parameters()}
             found.append((figures, gradients))
         (whole, expected), (in_parts, actual) = found
         assert in_parts == pytest.approx(whole, rel=1e-5)
@@ -195,11 +195,11 @@ class TestInTraining:
         state, random = copy.deepcopy(unbroken.state()), capture(unbroken)
         then = take(unbroken, 3)
         resumed = make_step(config, alone, seed=9)
-        resumed.localizer.load_state_dict(state["model"])
+        resumed.model.load_state_dict(state["model"])
         resumed.load_optimizer(state)
         restore(random, resumed)
         assert take(resumed, 3) == then
-        for a, b in zip(unbroken.localizer.parameters(), resumed.localizer.parameters(), strict=True):
+        for a, b in zip(unbroken.model.parameters(), resumed.model.parameters(), strict=True):
             assert torch.equal(a, b)
 
 
