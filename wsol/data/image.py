@@ -91,6 +91,26 @@ def read_image(path: Path | str, at_least: int | None = None) -> NDArray[np.uint
     return np.array(open_rgb(path, at_least))
 
 
+def decode_image(content: bytes, name: str, most_pixels: int) -> NDArray[np.uint8]:
+    """The same for a file that is in memory only: its bytes as (height, width, 3) uint8 RGB.
+
+    name: what an error calls it. most_pixels: a picture with more is refused by its header, before a pixel of
+    it is decoded.
+    """
+    try:
+        if not content:
+            raise _Unsupported("empty file")
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            width, height = image.size
+            if width * height > most_pixels:
+                raise _Unsupported(
+                    f"{width} x {height} pixels are too many; at most {most_pixels / 1e6:g} megapixels are read"
+                )
+            return np.array(_decode(image))
+    except Exception as error:
+        raise DataError.at(name, None, _cause("", error)) from None
+
+
 def open_rgb(path: Path | str, at_least: int | None = None) -> Image.Image:
     """The same as a Pillow image, for what Pillow does next.
 
