@@ -2,7 +2,7 @@
 
 Data flows one way through the rooms of this package. A room imports only the rooms before it::
 
-    data -> models -> localization -> scoring -> run -> training | views -> api -> commands
+    data -> models -> localization -> scoring -> run -> training | views -> serving -> api -> commands
 
 The public functions do what the commands do::
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wsol.api.modelling import build_localizer
     from wsol.api.picturing import report, visualize
     from wsol.api.scoring import score
+    from wsol.api.serving import serve
     from wsol.api.starting import init_config
     from wsol.api.training import train
     from wsol.config import Config
@@ -54,6 +55,7 @@ _HOMES = {
     "paint_birds": "wsol.api.data",
     "report": "wsol.api.picturing",
     "score": "wsol.api.scoring",
+    "serve": "wsol.api.serving",
     "train": "wsol.api.training",
     "visualize": "wsol.api.picturing",
 }
@@ -77,6 +79,7 @@ __all__ = [
     "paint_birds",
     "report",
     "score",
+    "serve",
     "train",
     "visualize",
 ]

@@ -40,6 +40,7 @@ ORDER = (
     {"scoring"},
     {"run"},
     {"training", "views"},
+    {"serving"},
     {"api"},
     {"commands", "cli", "__main__"},
 )

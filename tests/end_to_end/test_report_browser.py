@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.helpers.browser import open_browser, settle
 from tests.helpers.evaluated_runs import UNREADABLE, judged_by_hand, make_evaluated_run
 from wsol.localization.cutter import MapCutter
 from wsol.localization.predictions import Predictions
@@ -43,34 +44,7 @@ def address(run: Run, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    pytest.importorskip("selenium", reason="selenium is not installed")
-    from selenium import webdriver
-    from selenium.common.exceptions import WebDriverException
-
-    program = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
-    driver_path = shutil.which("chromedriver")
-    if program is None or driver_path is None:
-        pytest.skip("no browser: install chromium and chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for flag in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        f"--user-data-dir={tmp_path_factory.mktemp('browser')}",
-        "--window-size=1280,1000",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    try:
-        driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver_path))
-    except WebDriverException as error:
-        pytest.skip(f"the browser does not start: {error.msg}")
+    driver = open_browser(tmp_path_factory.mktemp("browser"))
     yield driver
     driver.quit()
 
@@ -89,14 +63,6 @@ def show_gallery(browser: Any) -> None:
     """Scroll to it: only the cards near the window are filled."""
     browser.execute_script("document.getElementById('bar').scrollIntoView({behavior: 'instant'})")
     settle(browser)
-
-
-def settle(browser: Any) -> None:
-    """Until two frames have been drawn, and with them what the last event caused."""
-    browser.execute_async_script(
-        "const done = arguments[0], frame = requestAnimationFrame;"
-        "setTimeout(() => frame(() => frame(done)), 200)"
-    )
 
 
 def set_value(browser: Any, name: str, value: object) -> None:

@@ -18,6 +18,7 @@ COMMANDS: tuple[str, ...] = (
     "visualize",
     "report",
     "localize",
+    "serve",
     "discover",
     "export",
     "list",

@@ -29,6 +29,6 @@ class ClassifierFinder(Finder):
         return self.built.config.method
 
     def with_method(self, method: str) -> ClassifierFinder:
-        """The same with maps that another method makes; ConfigError where that does not fit the classifier."""
+        """The same with maps by another method; ConfigError where that does not fit the classifier."""
         built = self.built.with_method(method)
         return replace(self, localizer=built.localizer, built=built)

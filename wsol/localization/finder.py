@@ -94,7 +94,7 @@ class Finder:
     def _look(
         self, squares: Sequence[NDArray[np.uint8]], topk: int, wanted: int | None
     ) -> tuple[LookedAt, Tensor]:
-        """One pass over squares (S, S, 3), and the probabilities (N, C): the `topk` classes, or the wanted."""
+        """One pass over squares (S, S, 3) for the `topk` classes or the wanted one; probabilities (N, C)."""
 
         def choose(logits: Tensor) -> Tensor:
             if wanted is None:

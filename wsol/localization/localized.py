@@ -34,7 +34,7 @@ class ClassAtThresholds:
     """One class of a photo at many thresholds.
 
     ranking: the best classes, each with its probability. boxes: for each threshold the box in pixels of the
-    photo, and whether it stands for no foreground. heat: (S, S) in [0, 1], over the part `region` of the photo.
+    photo, and whether it stands for no foreground. heat: (S, S) in [0, 1], over the part `region` of it.
     """
 
     label: int

@@ -70,9 +70,7 @@ def build_classifier(
     if config.mean is not None or config.std is not None:
         mean, std = config.mean or normalisation.mean, config.std or normalisation.std
         normalisation = Normalisation(mean, std, "as the user says")
-    opened = replace(
-        opened, normalisation=normalisation, image_size=image_size or opened.image_size or SIDE
-    )
+    opened = replace(opened, normalisation=normalisation, image_size=image_size or opened.image_size or SIDE)
     localizer = _localizer(config, opened)
     return BuiltClassifier(localizer, config, opened, require_classes(opened.classes, localizer))
 
