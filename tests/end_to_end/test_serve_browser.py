@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 import signal
 import subprocess
 import time
@@ -99,8 +98,8 @@ def choose(browser: Any, *photos: Path) -> None:
 def drag(browser: Any, *photos: Path) -> None:
     """Drop files as a hand does: the events carry a DataTransfer that holds them."""
     browser.execute_script(
-        "const made = document.createElement('input'); made.type = 'file'; made.multiple = true; made.id = 'made';"
-        "document.body.append(made)"
+        "const made = document.createElement('input'); document.body.append(made);"
+        "Object.assign(made, {type: 'file', multiple: true, id: 'made'})"
     )
     browser.find_element("id", "made").send_keys("\n".join(map(str, photos)))
     browser.execute_script(
@@ -143,7 +142,8 @@ def drawn(browser: Any, photo: Path, model: int) -> Box:
         "const matrix = rect.getScreenCTM(), b = rect.getBBox();"
         "const at = (x, y) => new DOMPoint(x, y).matrixTransform(matrix);"
         "const low = at(b.x, b.y), high = at(b.x + b.width, b.y + b.height);"
-        "const back = p => [(p.x - base.left) / base.width * box.width, (p.y - base.top) / base.height * box.height];"
+        "const back = p => [(p.x - base.left) / base.width * box.width,"
+        "                   (p.y - base.top) / base.height * box.height];"
         "return [...back(low), ...back(high)]",
         photo.name,
         model,
@@ -197,13 +197,17 @@ def test_classes_are_chosen(page: Any, runs: list[Path], photos: list[Path]) -> 
     find = toolkit.load(runs[0], device="cpu")
     found = find(photos[0])
     ranks = page.execute_script(
-        "return [...document.querySelectorAll(\".view[data-model='0'] .rank\")].map(b => b.innerText.split('\\n'))"
+        "const all = [...document.querySelectorAll(\".view[data-model='0'] .rank\")];"
+        "return all.map(button => [...button.children].map(part => part.textContent))"
     )
     assert [name for name, _ in ranks] == [display_name(one.name) for one in found.found]
     # One of the ranking, for this photo.
     page.find_elements("css selector", ".view[data-model='0'] .rank")[2].click()
     third = found.found[2].name
-    script = "return document.querySelector(\".view[data-model='0'] .headline\").textContent.includes(arguments[0])"
+    script = (
+        "const told = document.querySelector(\".view[data-model='0'] .headline\");"
+        "return told.textContent.includes(arguments[0])"
+    )
     wait(page, third, script, display_name(third))
     wait_for_answers(page, 2)
     assert_drawn_where_python_puts_it(page, photos[0], 0, find, third)
@@ -250,10 +254,11 @@ def test_boxes_are_downloaded(page: Any, runs: list[Path], photos: list[Path], d
 
 
 def test_examples_and_everything_else_by_keyboard(page: Any) -> None:
+    from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
-    def press(*keys: str) -> Any:
-        page.switch_to.active_element.send_keys(*keys)
+    def press(key: str) -> Any:
+        ActionChains(page).send_keys(key).perform()  # not to an element: a file input takes keys as files
         settle(page)
         return page.switch_to.active_element
 

@@ -171,5 +171,5 @@ def test_bytes_are_decoded_as_the_file_is(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"a.{suffix}"
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (9, 12, 3), dtype=np.uint8)).save(path)
     np.testing.assert_array_equal(decode_image(path.read_bytes(), 108), read_image(path))
-    with pytest.raises(DataError, match="^12 x 9 pixels are too many; at most 0.000107 megapixels are read$"):
+    with pytest.raises(DataError, match=r"^12 x 9 pixels are too many; at most 0\.000107 megapixels"):
         decode_image(path.read_bytes(), 107)
