@@ -73,7 +73,7 @@ def findings_of(found: ClassAtThresholds, size: tuple[int, int]) -> dict[str, An
     }
 
 
-def boxes_file(models: Sequence[ServedModel], request: bytes) -> str:
+def boxes_file(models: Sequence[ServedModel], request: bytes | bytearray) -> str:
     """The text of a file of boxes.
 
     request: JSON with the model's number, its method, the threshold, the name of the file among BOX_FILES,

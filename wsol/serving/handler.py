@@ -203,7 +203,7 @@ class PhotoHandler(BaseHTTPRequestHandler):
         content = bytearray(self._unread)
         view, end = memoryview(content), time.monotonic() + BODY_SECONDS
         while self._unread:
-            got = self.rfile.readinto1(view[len(content) - self._unread :])  # type: ignore[attr-defined]
+            got = self.rfile.readinto1(view[len(content) - self._unread :])
             if not got:
                 raise ClientGone
             self._unread -= got
@@ -217,7 +217,7 @@ class PhotoHandler(BaseHTTPRequestHandler):
         end = time.monotonic() + DISCARD_SECONDS
         try:
             while self._unread > 0 and time.monotonic() < end:
-                got = self.rfile.read1(min(self._unread, 1 << 16))  # type: ignore[attr-defined]
+                got = self.rfile.read1(min(self._unread, 1 << 16))
                 if not got:
                     return
                 self._unread -= len(got)

@@ -45,7 +45,7 @@ class PhotoServer:
     def start(self, models: Sequence[ServedModel], examples: Sequence[Example]) -> None:
         """Answer requests from now on."""
         site = Site(tuple(models), tuple(examples), page_files(models, examples), self._workers)
-        self._listener.RequestHandlerClass = partial(PhotoHandler, site)  # type: ignore[assignment]
+        self._listener.RequestHandlerClass = partial(PhotoHandler, site)
         self._thread = threading.Thread(
             target=self._listener.serve_forever, args=(0.2,), name="wsol-serve", daemon=True
         )

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from threading import BoundedSemaphore
 from typing import TypeVar
 
+from wsol.freed_memory import give_back
 from wsol.serving.limits import TURN_SECONDS, UPLOADS_AT_ONCE
 
 T = TypeVar("T")
@@ -43,7 +44,7 @@ class Workers:
 
     def decode(self, job: Callable[[], T], gone: Callable[[], bool]) -> T:
         """The result of a job of the decoder, in the order of arrival. gone: whether nobody waits for it."""
-        return self._decoder.submit(_unless, gone, job).result()
+        return self._decoder.submit(_unless, gone, lambda: _tidy(job)).result()
 
     def look(self, job: Callable[[], T], gone: Callable[[], bool]) -> T:
         """The result of a job that asks a model, in the order of arrival."""
@@ -59,3 +60,11 @@ def _unless(gone: Callable[[], bool], job: Callable[[], T]) -> T:
     if gone():
         raise ClientGone
     return job()
+
+
+def _tidy(job: Callable[[], T]) -> T:
+    """A job whose memory goes back to the system: a photo of 64 megapixels left 200 MB behind otherwise."""
+    try:
+        return job()
+    finally:
+        give_back()
