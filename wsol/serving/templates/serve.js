@@ -67,7 +67,7 @@
       photo.size = make("span", {class: "small"}, head);
       const remove = make("button", {type: "button", text: "Remove", "aria-label": `Remove ${photo.name}`}, head);
       remove.addEventListener("click", () => drop(photo));
-      photo.body = make("div", {class: "views"}, photo.node);
+      photo.body = make("div", {class: models.length > 1 ? "views" : "views alone"}, photo.node);
       make("p", {class: "told small", text: "Reading the photo…"}, photo.body);
       byId("photos").prepend(photo.node);
       open(photo);
