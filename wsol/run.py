@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from wsol.config import Config
 from wsol.config_file import load_config
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
     from wsol.localization.batch import AnyLocalizer
     from wsol.models.classifier.building import BuiltClassifier
     from wsol.models.localizer import Localizer
+
+
+#: Images that are measured: those of the test, or those that were held out of training to choose by.
+Split = Literal["test", "val"]
+_PREDICTED: Mapping[Split, str] = {"test": "test", "val": "held_out"}
 
 
 @dataclass(frozen=True)
@@ -188,6 +194,19 @@ class Run:
         if classes_by == "view" or not by_view.header.knows_classes:
             return by_view
         return Predictions(by_view.folder, self.folder.ten_crops_of(split))
+
+    def predicted(self, split: Split) -> str:
+        """The name under which the predictions of a split are kept.
+
+        Raises ConfigError where there is no such split, and where the run held no images out.
+        """
+        if split not in _PREDICTED:
+            raise ConfigError(f"split {split!r}: one of {', '.join(_PREDICTED)}")
+        if split == "val" and not self.data.counts.get("val"):
+            raise ConfigError(
+                f"{self.path}: no images were held out of its training; train with data.val_share above 0"
+            )
+        return _PREDICTED[split]
 
     @cached_property
     def test_digest(self) -> str:

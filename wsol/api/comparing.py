@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from wsol.run import Run
+from wsol.run import Run, Split
 from wsol.scoring.metrics import Kind
 from wsol.views.analysis import Analysis, analyze_runs
 from wsol.views.compare import Comparison, compare_runs
@@ -52,6 +52,7 @@ def analyze(
     classes: Sequence[str] | None = None,
     out: Path | str | None = None,
     formats: Sequence[str] = ("png",),
+    split: Split = "test",
 ) -> Analysis:
     """Whether the channel attention of evaluated runs acts: in words, figures and pictures of its masks.
 
@@ -60,10 +61,11 @@ def analyze(
         classes: names or labels of the classes that the pictures show; by default five of them.
         out: folder for the files, for one run only; by default `analysis` in each run folder.
         formats: of the pictures: png, pdf, svg.
+        split: "val" looks at the images that were held out of training (`wsol.evaluate(run, split="val")`).
 
     >>> import wsol
     >>> found = wsol.analyze("runs/demo")
     >>> found.rows[0].method, 0 <= found.runs[0].effect.auc <= 1
     ('CAM-GPCA', True)
     """
-    return analyze_runs(as_runs(runs), classes, None if out is None else Path(out), formats)
+    return analyze_runs(as_runs(runs), classes, None if out is None else Path(out), formats, split)

@@ -19,7 +19,7 @@ from wsol.localization.predictor import predict, predict_by_ten_crops
 from wsol.models.classifier.class_table import OwnClass
 from wsol.notices import note
 from wsol.records import DataIndex, Sample
-from wsol.run import Run
+from wsol.run import Run, Split
 from wsol.runs.files import write_json, write_text
 from wsol.runs.ranks import Ranks
 from wsol.scoring.blocks import choose_workers
@@ -35,6 +35,7 @@ def evaluate(
     run: Run | ClassifierFinder | Path | str,
     protocols: Sequence[str] | str | None = None,
     *,
+    split: Split = "test",
     data: Path | str | None = None,
     out: Path | str | None = None,
     normalize: str | None = None,
@@ -54,6 +55,8 @@ def evaluate(
     Args:
         run: a run, its folder, or what `wsol.from_classifier` gave.
         protocols: names, or "all"; None for the protocol of the run's config.
+        split: "val" measures the training images that the run held out (`data.val_share`), for choices that
+            must not see the test images; these scores are returned, and the run's own stay as they are.
         data: where the data set is now, if it was moved. For a classifier, the data set.
         out: for a classifier, the folder of the new run; None for `runs/<name>-<method>`.
         normalize: another normalisation of the maps: minmax, max, pas or ivr.
@@ -81,6 +84,7 @@ def evaluate(
     ranks = Ranks.join(device)
     try:
         opened = _open(run, data, out, ranks)
+        opened.predicted(split)  # a split that the run does not have ends here
         wanted = asked or find_protocols(opened.config.eval.protocol, normalize)
         cut = None if opened.config.classifier else opened.config.model.head.cut
         if cut is not None and any("+" in p.name for p in wanted):
@@ -89,7 +93,7 @@ def evaluate(
             )
         try:
             ranks.on_main(opened.folder.claim_predictions)
-            work = _Evaluating.of(opened, ranks, device, reuse, held_out, batch)
+            work = _Evaluating.of(opened, ranks, device, reuse, held_out, batch, split)
             return work.evaluate(wanted, workers)
         finally:
             opened.folder.release()
@@ -121,13 +125,21 @@ class _Evaluating:
     localizer: AnyLocalizer | None
     held_out: float
     batch: int
+    split: Split
 
     @classmethod
     def of(
-        cls, run: Run, ranks: Ranks, device: str, reuse: bool, held_out: float, batch: int | None
+        cls,
+        run: Run,
+        ranks: Ranks,
+        device: str,
+        reuse: bool,
+        held_out: float,
+        batch: int | None,
+        split: Split,
     ) -> _Evaluating:
         index = ranks.on_main(lambda: open_dataset(run.config.data))
-        _refuse_unfit(run, index)
+        _refuse_unfit(run, index, split)
         localizer = None if reuse else run.any_localizer(str(ranks.device) if device == "auto" else device)
         if isinstance(localizer, OwnClass):
             note(
@@ -135,16 +147,19 @@ class _Evaluating:
                 "every box is of its own best class, and GT-known alone is measured (own class); a class "
                 "table can name the others"
             )
-        return cls(run, ranks, index, localizer, held_out, batch or run.config.train.batch_size)
+        return cls(run, ranks, index, localizer, held_out, batch or run.config.train.batch_size, split)
 
     def evaluate(self, protocols: Sequence[Protocol], workers: int | None) -> Evaluation:
         views = [view for view in VIEWS if any(p.view == view for p in protocols)]
         by_crops = [p.name for p in protocols if p.classes_by == "ten crops"]
         crops = self.ten_crops(by_crops) if self.knows_classes(views[0]) else None
-        tests = {view: self.predictions("test", view, crops) for view in views}
-        held = {view: self.predictions("held_out", view) for view in views}
-        _require_one_checkpoint([p for p in (*tests.values(), *held.values(), crops) if p is not None])
-        evaluation = self.ranks.on_main(lambda: self.score(protocols, tests, held, workers))
+        measured = {view: self.predictions(self.measured, view, crops) for view in views}
+        choose = self.split == "test"
+        held = {view: self.predictions("held_out", view) for view in views if choose}
+        _require_one_checkpoint([p for p in (*measured.values(), *held.values(), crops) if p is not None])
+        evaluation = self.ranks.on_main(lambda: self.score(protocols, measured, held, workers))
+        if self.split != "test":
+            return evaluation
         kept = self.ranks.on_main(lambda: keep(self.run, evaluation))
         self.run.__dict__["scores"] = kept
         return evaluation
@@ -153,24 +168,24 @@ class _Evaluating:
         """Whether classes are predicted, by the localizer or in earlier predictions."""
         if self.localizer is not None:
             return self.localizer.knows_classes
-        return self.earlier(self.run.folder.predictions_of("test", view)).header.knows_classes
+        return self.earlier(self.run.folder.predictions_of(self.measured, view)).header.knows_classes
 
     def ten_crops(self, asked_by: Sequence[str]) -> Predictions | None:
-        """The classes of the test images by ten crops: made now where a protocol asks for them.
+        """The classes of the images by ten crops: made now where a protocol asks for them.
 
         Else those of an earlier evaluation of the same checkpoint, if there are some.
         """
-        folder, config = self.run.folder.ten_crops_of("test"), self.run.config
+        folder, config = self.run.folder.ten_crops_of(self.measured), self.run.config
         if self.localizer is None:
             return self.earlier(folder) if asked_by else None
         if not asked_by:
             return self.ranks.on_main(lambda: self.earlier_crops(folder))
         self.ranks.on_main(
-            lambda: note(f"{', '.join(asked_by)}: classes by ten crops, ten more passes of each test image")
+            lambda: note(f"{', '.join(asked_by)}: classes by ten crops, ten more passes of each image")
         )
-        samples, info = self.index.split("test"), self.run.checkpoint
+        samples, info = self.samples(self.measured), self.run.checkpoint
         view = View("crop", config.data.image_size)
-        header = Header.of(self.index, samples, "test", view, str(info), info.digest, "ten crops")
+        header = Header.of(self.index, samples, self.measured, view, str(info), info.digest, "ten crops")
         return predict_by_ten_crops(
             self.localizer,
             samples,
@@ -195,21 +210,29 @@ class _Evaluating:
         there.require(self.index)
         return there
 
-    def predictions(self, split: str, view: ViewKind, crops: Predictions | None = None) -> Predictions | None:
-        """Those of one split and view: made now, or the earlier ones; None without images."""
-        folder, data = self.run.folder.predictions_of(split, view), self.run.config.data
+    @property
+    def measured(self) -> str:
+        """`test` or `held_out`: the predictions that are measured."""
+        return self.run.predicted(self.split)
+
+    def predictions(self, kind: str, view: ViewKind, crops: Predictions | None = None) -> Predictions | None:
+        """Those of one kind (`test`, `held_out`) and view: made now, or the earlier ones.
+
+        None for images that would only choose a threshold, where there are none or the head has its own cut.
+        """
+        folder, data = self.run.folder.predictions_of(kind, view), self.run.config.data
+        choosing = kind != self.measured
         if self.localizer is None:
-            return None if split == "held_out" and not folder.is_dir() else self.earlier(folder)
-        samples = self.index.split("test") if split == "test" else self.held_out_samples()
-        localizer = self.localizer
-        if not samples or (split == "held_out" and localizer.cut is not None):  # no threshold is to be chosen
+            return None if choosing and not folder.is_dir() else self.earlier(folder)
+        samples, localizer = self.samples(kind), self.localizer
+        if choosing and (not samples or localizer.cut is not None):
             return None
         info = self.run.checkpoint
         view_used = View(view, data.image_size)
         header = Header.of(
             self.index,
             samples,
-            split,
+            kind,
             view_used,
             str(info),
             info.digest,
@@ -227,8 +250,10 @@ class _Evaluating:
             voted=None if crops is None else crops.scores.argmax(axis=1),
         )
 
-    def held_out_samples(self) -> tuple[Sample, ...]:
-        """The images that the run held out, or a share of its training images; only those with boxes."""
+    def samples(self, kind: str) -> tuple[Sample, ...]:
+        """The test images; or those with boxes that the run held out, or else of its training images."""
+        if kind == "test":
+            return self.index.split("test")
         seed = self.run.config.data.val_seed
         samples = self.index.split("val") or hold_out(self.index, self.held_out, seed).split("val")
         return tuple(s for s in samples if s.boxes)
@@ -242,22 +267,22 @@ class _Evaluating:
     def score(
         self,
         protocols: Sequence[Protocol],
-        tests: Mapping[ViewKind, Predictions | None],
+        measured: Mapping[ViewKind, Predictions | None],
         held: Mapping[ViewKind, Predictions | None],
         workers: int | None,
     ) -> Evaluation:
         results: dict[str, Scores] = {}
         faults: dict[str, dict[str, None]] = {}  # names by kind, each once for all views
-        whole = [test for test in tests.values() if test is not None]  # never empty: see `_refuse_unfit`
+        whole = [test for test in measured.values() if test is not None]  # never empty: see `_refuse_unfit`
         for test in whole:
             view = test.view.kind
             wanted = [p for p in protocols if p.view == view]
             processes = workers or choose_workers(len(test))
-            part = held[view]
+            part = held.get(view)
             chosen = hold_out_thresholds(part, wanted, processes) if part is not None else {}
             for classes_by in dict.fromkeys(p.classes_by for p in wanted):
                 own = [p for p in wanted if p.classes_by == classes_by]
-                source = self.run.predictions("test", view, classes_by)
+                source = self.run.predictions(self.measured, view, classes_by)
                 results |= score_maps(source, own, chosen, processes)
             for kind, names in test.faults().items():
                 faults.setdefault(kind, {}).update(dict.fromkeys(names))
@@ -271,7 +296,7 @@ class _Evaluating:
             data=header.data,
             data_digest=header.digest,
             test_digest=whole[-1].test_digest(),
-            split=header.split,
+            split=self.split,
             images_without_boxes=sum(not boxes for boxes in header.boxes),
             held_out_from=self.held_out_from(unseen),
             faults={kind: tuple(names) for kind, names in faults.items()},
@@ -298,20 +323,20 @@ def keep(run: Run, evaluation: Evaluation) -> Evaluation:
     return evaluation
 
 
-def _refuse_unfit(run: Run, index: DataIndex) -> None:
+def _refuse_unfit(run: Run, index: DataIndex, split: Split) -> None:
     """Raise where the data set does not fit this run; note where the run was trained on other data."""
     if index.classes != run.classes:
         raise DataError(
             f"{index.root}: not the classes that {run.path} was trained on "
             f"({len(index.classes)}, it knows {len(run.classes)})"
         )
-    test = index.split("test")
+    test = index.split(split)
     if not test:
         raise DataError(f"{index.root}: no test images: nothing to evaluate; 'wsol localize' needs none")
     if not any(s.boxes for s in test):
         raise DataError(
-            f"{index.root}: no test image has a box: localization cannot be measured; give some a box (see "
-            "'wsol init --help'), or use 'wsol localize', which needs none"
+            f"{index.root}: no {split} image has a box: localization cannot be measured; give some a box "
+            "(see 'wsol init --help'), or use 'wsol localize', which needs none"
         )
     if index.digest() != run.data.digest:
         note(f"{index.root} is not the data that {run.path} was trained on")

@@ -26,9 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--classes", nargs="+", metavar="CLASS", help="names or labels for the figures (default: five)")
     add("--out", type=Path, metavar="DIR", help="folder for the files (default: RUN/analysis); one run only")
     add("--formats", nargs="+", default=["png"], metavar="FORMAT", help="of the figures: png, pdf, svg")
+    add("--split", default="test", metavar="NAME", help="test, or val: the images held out of training")
 
 
 def run(args: argparse.Namespace) -> None:
     from wsol.api.comparing import analyze
 
-    print(analyze(args.run_dirs, classes=args.classes, out=args.out, formats=args.formats))
+    print(analyze(args.run_dirs, classes=args.classes, out=args.out, formats=args.formats, split=args.split))

@@ -17,8 +17,8 @@ predictions stay in RUN/predictions, so that pictures and reports need no model.
 RUN/scores.json, beside earlier ones of the same checkpoint under other protocols.
 
   wsol evaluate runs/demo                              the protocol of the run's config
-  wsol evaluate runs/demo --protocol bas               one more protocol
   wsol evaluate runs/demo --protocol all               all protocols in one table
+  wsol evaluate runs/demo --split val                  to choose by: held-out images, not test images
   wsol evaluate runs/demo --data elsewhere/birds       the data set was moved
   wsol evaluate runs/demo --reuse --normalize pas      score again, without the model
   torchrun --nproc-per-node 2 -m wsol evaluate RUN     two processes, equal figures
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_dir = add("run_dir", type=Path, metavar="RUN", help="run folder; with --classifier a new one")
     add("--data", type=Path, metavar="ROOT", help="where the data set is now (default: as trained)")
     add("--protocol", nargs="+", metavar="NAME", help="one or more, or 'all' (default: the run's own)")
+    add("--split", default="test", metavar="NAME", help="test, or val: the images held out of training")
     add("--normalize", metavar="NAME", help="minmax, max, pas or ivr (default: the protocol's)")
     held = "part of the training images that chooses the threshold, if the run held none out (default 0.1)"
     add("--held-out", type=float, default=0.1, metavar="SHARE", help=held)
@@ -60,6 +61,7 @@ def run(args: argparse.Namespace) -> None:
     found = evaluate(
         classifier or run_dir,
         args.protocol,
+        split=args.split,
         data=args.data,
         out=run_dir if classifier else None,
         normalize=args.normalize,
@@ -73,5 +75,5 @@ def run(args: argparse.Namespace) -> None:
         if args.json:
             write_json(args.json, found.to_json(), parents=True)
         print("\n".join(evaluation_lines(found, str(run_dir))))
-        run = Run(run_dir)
-        print(f"next: {report_command(run)}, or {localize_command(run)}")
+        if args.split == "test":
+            print(f"next: {report_command(Run(run_dir))}, or {localize_command(Run(run_dir))}")

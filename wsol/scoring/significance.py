@@ -20,6 +20,36 @@ ALPHA = 0.05
 
 
 @dataclass(frozen=True)
+class PairedDifference:
+    """What n pairs of runs differ by, a minus b: the mean, its 95 % interval, and the two-sided p-value.
+
+    A pair shares its seed, so it shares first weights, order of the images and augmentation. With
+    d_i = a_i - b_i and s their sample deviation, the interval is mean(d) +- t_{n-1, 0.975} s / sqrt(n).
+    """
+
+    mean: float
+    low: float
+    high: float
+    p: float
+    n: int
+
+    @classmethod
+    def of(cls, a: Sequence[float], b: Sequence[float]) -> PairedDifference:
+        """From the figures of n >= 2 pairs, in the same order.
+
+        >>> d = PairedDifference.of([70.0, 72.0, 71.0], [69.0, 70.0, 71.0])
+        >>> f"{d.mean:.2f} [{d.low:.2f}, {d.high:.2f}] p {d.p:.3f}"
+        '1.00 [-1.48, 3.48] p 0.225'
+        """
+        if len(a) != len(b) or len(a) < 2:
+            raise ValueError(f"two or more pairs are needed, got {len(a)} and {len(b)} figures")
+        differences = np.subtract(a, b, dtype=np.float64)
+        spread = Spread.of(differences.tolist())
+        half = float(stats.t.ppf(1 - ALPHA / 2, spread.n - 1)) * spread.std / math.sqrt(spread.n)
+        return cls(spread.mean, spread.mean - half, spread.mean + half, _one_sample(spread, 0.0), spread.n)
+
+
+@dataclass(frozen=True)
 class Spread:
     """A figure over n runs: its mean and its sample standard deviation, NaN where a single run has none."""
 

@@ -13,7 +13,7 @@ from wsol.errors import ConfigError, RunFolderError
 from wsol.localization.predictions import Predictions
 from wsol.method_names import method_name
 from wsol.registry import suggest
-from wsol.run import Run
+from wsol.run import Run, Split
 from wsol.runs.files import write_text
 from wsol.runs.history import Row
 from wsol.scoring.mask_distribution import default_classes, distribution
@@ -33,8 +33,11 @@ def analyze_runs(
     classes: Sequence[str] | None = None,
     out: Path | None = None,
     formats: Sequence[str] = ("png",),
+    split: Split = "test",
 ) -> Analysis:
     """Analyse the channel attention of evaluated runs, from their predictions of the test images.
+
+    split: "val" for those of the images that were held out of training.
 
     classes: names or labels for the figures of the masks; None for five at equal intervals. out: the folder
     for the files of a single run; None for the analysis folder of each run. formats: of the figures, png, pdf
@@ -48,7 +51,7 @@ def analyze_runs(
     for run in runs:
         if not run.config.model.head.knows_classes:
             raise ConfigError(f"{run.path}: its head knows no classes, so there is nothing to analyze")
-    predictions = {run: find_test_predictions(run) for run in runs}
+    predictions = {run: find_predictions(run, split) for run in runs}
     labels = {
         run: find_labels(found, classes) for run, found in predictions.items() if found.masks is not None
     }
@@ -59,7 +62,7 @@ def analyze_runs(
         analyzed[run] = AnalyzedRun(
             run.path,
             method_name(run.config),
-            out or run.folder.analysis,
+            out or (run.folder.analysis if split == "test" else run.folder.analysis / split),
             len(found.classes),
             analyze_nll(found),
             measure_masks(found),
@@ -86,12 +89,16 @@ def find_scalars(history: Sequence[Row]) -> dict[str, list[tuple[float, float]]]
     }
 
 
-def find_test_predictions(run: Run) -> Predictions:
-    """The predictions of the test images, by the first view that the run has."""
-    there = [view for view in VIEWS if run.folder.predictions_of("test", view).is_dir()]
+def find_predictions(run: Run, split: Split) -> Predictions:
+    """The predictions of the test or val images, by the first view that the run has."""
+    kind = run.predicted(split)
+    there = [view for view in VIEWS if run.folder.predictions_of(kind, view).is_dir()]
     if not there:
-        raise RunFolderError(f"{run.path}: no predictions of test images; run `wsol evaluate {run.path}`")
-    return run.predictions("test", there[0])
+        how = "" if split == "test" else f" --split {split}"
+        raise RunFolderError(
+            f"{run.path}: no predictions of {split} images; run `wsol evaluate {run.path}{how}`"
+        )
+    return run.predictions(kind, there[0])
 
 
 def find_labels(predictions: Predictions, wanted: Sequence[str] | None) -> list[int]:

@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.helpers.configs import tiny_config
 from tests.helpers.processes import torchrun
+from tests.helpers.training import train_run
+from wsol.api.comparing import analyze
+from wsol.api.data import open_dataset
+from wsol.api.evaluating import evaluate
 from wsol.cli import main
 from wsol.localization.predictions import Predictions
+from wsol.run import Run
 from wsol.scoring.protocols import find_protocols
 from wsol.scoring.score import score_maps
 
@@ -66,7 +72,7 @@ def test_a_further_protocol_is_added(run: Path, capsys: pytest.CaptureFixture[st
     assert "ten crops" not in capsys.readouterr().err
     assert main(["evaluate", str(run), "--held-out", "0", "--protocol", "danet"]) == 0
     captured = capsys.readouterr()
-    assert "danet: classes by ten crops, ten more passes of each test image" in captured.err
+    assert "danet: classes by ten crops, ten more passes of each image" in captured.err
     assert "gpca" not in captured.out, "what was asked for is printed"
     both = json.loads((run / "scores.json").read_text())["protocols"]
     assert list(both) == ["gpca", "danet"]
@@ -112,6 +118,41 @@ def test_one_view_only_where_one_is_asked_for(run: Path) -> None:
     found = Predictions(run / "predictions" / "test-resize")
     again = score_maps(found, find_protocols(["gpca"]))["gpca"]
     assert json.loads(json.dumps(again.to_json())) == record["protocols"]["gpca"]
+
+
+def test_held_out_images_are_measured_without_a_look_at_the_test_images(
+    birds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    assert train_run(tiny_config(birds, train__epochs=1), run) == 0
+    found = evaluate(run, ["gpca", "danet"], split="val", device="cpu")
+    assert found.split == "val"
+    assert set(found["gpca"].at) == {"fixed", "oracle"}, "they choose, so nothing was chosen for them"
+    opened = Run(run)
+    names = {s.name for s in open_dataset(opened.config.data).split("val")}
+    assert names, "some were held out"
+    assert set(opened.predictions("held_out").names) == names
+    assert found.num_images == len(names)
+    assert sorted(p.name for p in (run / "predictions").iterdir() if p.is_dir()) == [
+        "held_out-resize",
+        "held_out-tencrop",
+    ]
+    assert not opened.is_evaluated, "the run's own scores are those of the test images"
+    again = evaluate(run, ["gpca", "danet"], split="val", reuse=True, device="cpu")
+    assert again == found
+    assert main(["evaluate", str(run), "--split", "val", "--reuse"]) == 0
+    printed = capsys.readouterr().out
+    assert f"{len(names)} val images" in printed
+    assert "next:" not in printed, "pictures and reports are of test images"
+    effect = analyze(run, split="val").runs[0]
+    assert effect.folder == opened.folder.analysis / "val"
+
+
+def test_held_out_images_must_have_been_held_out(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(run), "--split", "val"]) == 2
+    assert "data.val_share" in capsys.readouterr().err
+    assert main(["evaluate", str(run), "--split", "train"]) == 2
+    assert "split 'train': one of test, val" in capsys.readouterr().err
 
 
 def test_reuse_needs_no_model(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

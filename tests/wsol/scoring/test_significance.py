@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from wsol.scoring.significance import Spread, p_value
+from wsol.scoring.significance import PairedDifference, Spread, p_value
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,14 @@ def test_where_no_test_is_possible() -> None:
     assert p_value(Spread(5, 0, 3), Spread(5, 0, 3)) == 1.0
     assert p_value(Spread(5, 0, 3), Spread(6, 0, 3)) == 0.0
     assert p_value(Spread(5, 0, 3), Spread(6, math.nan, 1)) == 0.0
+
+
+def test_pairs_as_scipy_has_them() -> None:
+    a, b = [70.2, 71.9, 69.5], [68.0, 70.6, 69.9]
+    found, expected = PairedDifference.of(a, b), stats.ttest_rel(a, b)
+    interval = expected.confidence_interval(0.95)
+    assert found.p == pytest.approx(expected.pvalue, rel=1e-9)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high), rel=1e-9)
+    assert found.mean == pytest.approx(np.mean(a) - np.mean(b))
+    with pytest.raises(ValueError, match="two or more pairs"):
+        PairedDifference.of([1.0], [2.0])
