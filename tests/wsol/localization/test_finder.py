@@ -83,7 +83,7 @@ def test_many_thresholds_give_the_box_of_each(
     found = find.at_thresholds(find.view.apply(image), (50, 40), thresholds, label)
     assert len({box for box, _ in found.boxes}) > 5
     for threshold, (box, empty) in zip(thresholds.tolist(), found.boxes, strict=True):
-        one = replace(find, threshold=threshold)(photo, class_name=label and CLASSES[label])
+        one = replace(find, threshold=threshold)(photo, class_name=None if label is None else CLASSES[label])
         assert (one.box, one.best.empty) == (box, empty)
         assert (one.label, one.score) == (found.label, pytest.approx(found.score))
     assert [label for label, _ in found.ranking] == [one.label for one in find(photo).found]
