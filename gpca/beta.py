@@ -12,15 +12,12 @@ Everything is float64.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def expected_sigmoid(mean: Tensor, variance: Tensor) -> Tensor:
@@ -185,7 +182,7 @@ class Laplace(OnRealLine):
 
 
 #: The approximations that the paper compares, each built from the beta that it stands in for.
-APPROXIMATIONS = (SigmoidGaussian, Gaussian, Laplace, Concrete)
+APPROXIMATIONS: tuple[Callable[[Beta], Density], ...] = (SigmoidGaussian, Gaussian, Laplace, Concrete)
 
 
 def kl_divergence(p: Density, q: Density) -> float:
@@ -215,32 +212,6 @@ def kl_divergence(p: Density, q: Density) -> float:
     log_p = p.logit_log_prob(u)
     integrand = log_p.exp() * (log_p - q.logit_log_prob(u)) * du_dt
     return step * integrand.sum().item()
-
-
-def draw_comparison(
-    parameters: Sequence[tuple[float, float]] = ((0.5, 0.5), (2, 2), (2, 5), (5, 1), (10, 3)),
-) -> "Figure":
-    """The paper's figure: the beta density and its approximations, one panel per (a, b).
-
-    The legend gives KL(p || q). Needs matplotlib; save the result with its `savefig`.
-    """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(3.6 * len(parameters), 3.4), layout="constrained")
-    panels = figure.subplots(1, len(parameters), squeeze=False)[0]
-    v = torch.linspace(0.002, 0.998, 499, dtype=torch.float64)
-    for panel, (a, b) in zip(panels, parameters, strict=True):
-        beta = Beta(a, b)
-        panel.plot(v, beta.log_prob(v).exp(), color="black", linewidth=2, label="$p$")
-        for approximation in APPROXIMATIONS:
-            q = approximation(beta)
-            label = f"${q.symbol}$, KL {kl_divergence(beta, q):.4f}"
-            panel.plot(v, q.log_prob(v).exp(), label=label)
-        # A beta density may be infinite at the ends: the sharp peak of the Laplace sets the height.
-        top = 1.1 * Laplace(beta).log_prob(torch.tensor(beta.mean)).exp().item()
-        panel.set(title=f"a = {a:g}, b = {b:g}", xlabel="v", ylim=(0, top))
-        panel.legend(fontsize="small")
-    return figure
 
 
 def _log_slope(u: Tensor) -> Tensor:

@@ -20,10 +20,15 @@ def _triangular(matrix: torch.Size, right: torch.Size, *_: Any, **__: Any) -> in
     return math.prod(right) * right[-2]
 
 
+def _cholesky_solve(right: torch.Size, *_: Any, **__: Any) -> int:
+    return 2 * math.prod(right) * right[-2]  # two triangular solves
+
+
 #: Operations that torch's counter does not know, with their floating-point operations (two per multiply-add).
 FACTORISATIONS = {
     torch.ops.aten.linalg_cholesky_ex: _cholesky,
     torch.ops.aten.linalg_solve_triangular: _triangular,
+    torch.ops.aten.cholesky_solve: _cholesky_solve,
 }
 
 

@@ -95,8 +95,10 @@ class Insertion:
         self.attentions = {}
 
     def __repr__(self) -> str:
-        kinds = ", ".join(sorted({type(a).__name__ for a in self.attentions.values()})) or "no"
-        return f"Insertion: {len(self.attentions)} {kinds} attentions, {self.parameters:,} parameters"
+        kinds = ", ".join(sorted({type(a).__name__ for a in self.attentions.values()}))
+        number = len(self.attentions)
+        what = f"{number} {kinds} attention{'' if number == 1 else 's'}" if number else "no attentions"
+        return f"Insertion: {what}, {self.parameters:,} parameters"
 
 
 def insert_attention(
@@ -107,7 +109,8 @@ def insert_attention(
     Each attention becomes a child, called `attention`, of the module that it follows, and a forward hook
     applies it to that module's output. So a checkpoint of the plain network loads as before: the keys of the
     attentions alone are missing (`load_state_dict(state, strict=False)`). deepcopy, pickle, `torch.export`,
-    `torch.fx`, `torch.compile` and DistributedDataParallel work as with any submodule.
+    `torch.fx`, `torch.compile` and DistributedDataParallel work as with any submodule. `torch.fx` leaves out
+    the hooks of the very module that it is given: put one that is followed into an `nn.Sequential` first.
 
     Where a module puts out several maps, in a dict, list or tuple, each map gets an attention of its own. An
     `nn.Sequential` runs all its children, so the attention goes into the last of them.
@@ -128,13 +131,21 @@ def insert_attention(
         options: of the attention.
 
     Raises:
-        ValueError: a pattern matches no module; a module puts out no map (N, C, H, W), or does not run; the
+        ValueError: there is no pattern, or one matches no module; the model does not take one image of
+            3x224x224 and there is no `example`; a module puts out no map (N, C, H, W), or does not run; the
             attention does not work on the map; no attention has this name, or an option has a bad value.
         TypeError: the attention does not take one of the options.
     """
     modules = find_modules(model, [after] if isinstance(after, str) else after)
-    example = one_image(model) if example is None else example
-    maps = maps_after(model, modules, example)
+    given = example is not None
+    example = example if given else one_image(model)
+    try:
+        maps = maps_after(model, modules, example)
+    except (RuntimeError, TypeError, AssertionError) as error:
+        if given:
+            raise
+        what = type(model).__name__
+        raise ValueError(f"{what} does not run on one image of 3x224x224; give an `example`") from error
     # All are built before the first is put in: an error leaves the model as it was.
     built = {host: {key: _build(name, host, x, options) for key, x in maps[host].items()} for host in modules}
 

@@ -16,8 +16,10 @@ def find_modules(model: nn.Module, patterns: Sequence[str]) -> dict[str, nn.Modu
     """The modules that match, by name; for an `nn.Sequential` its last child.
 
     Raises:
-        ValueError: a pattern matches none, or a container that cannot hold an attention.
+        ValueError: no pattern; a pattern matches none, or a container that cannot hold an attention.
     """
+    if not patterns:
+        raise ValueError("`after` names no module; see model.named_modules()")
     inside = {part for a in model.modules() if isinstance(a, Attention) for part in a.modules()}
     named = {name: module for name, module in model.named_modules() if name and module not in inside}
     found: dict[str, nn.Module] = {}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from wsol.commands import COMMANDS
 from wsol.commands.subcommands import add_subcommands
 from wsol.cores import wait_passively
 from wsol.errors import WsolError
 from wsol.notices import notes_as_lines
+from wsol.printable import printable
 from wsol.version import __version__
 
 DESCRIPTION = """\
@@ -45,6 +48,9 @@ def _say_what_there_is(args: argparse.Namespace) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Returns 0, or the exit code of the error that was printed."""
     wait_passively()  # before a command imports torch
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        with suppress(OSError):  # of a stream that another program has changed
+            sys.stdout.reconfigure(errors="backslashreplace")  # file names need not be UTF-8
     args = build_parser().parse_args(argv)
     try:
         with notes_as_lines():
@@ -53,8 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.debug:
             raise
         for detail in error.details:
-            print(f"fault: {detail}", file=sys.stderr)
-        print(f"wsol: error: {' '.join(str(error).split())}", file=sys.stderr)
+            print(f"fault: {printable(detail)}", file=sys.stderr)
+        print(f"wsol: error: {printable(' '.join(str(error).split()))}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:  # the program that reads our output has ended, as in `wsol list | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -62,7 +68,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if args.debug or error.filename is None:  # no file name: not caused by a user's file
             raise
-        print(f"wsol: error: {error.filename}: {error.strerror}", file=sys.stderr)
+        print(f"wsol: error: {printable(str(error.filename))}: {error.strerror}", file=sys.stderr)
+        return WsolError.exit_code
+    except MemoryError:
+        if args.debug:
+            raise
+        print("wsol: error: there is not enough memory for this", file=sys.stderr)
         return WsolError.exit_code
     except KeyboardInterrupt:
         if args.debug:

@@ -27,6 +27,7 @@ from wsol.config_types import convert, shown
 from wsol.errors import ConfigError
 from wsol.plugins import load_installed, load_plugins
 from wsol.registry import Registry, suggest
+from wsol.runs.files import real_path
 from wsol.yamlfile import KeyPath, Located, Place, parse_override, read_yaml
 
 D = TypeVar("D")
@@ -118,10 +119,10 @@ def _plain(value: Any) -> Any:
 
 def _read_extended(path: Path, chain: tuple[Path, ...]) -> Located:
     """A file on top of the ones that it extends."""
+    located = read_yaml(path)  # first: a link that leads to itself is refused here
     resolved = path.resolve()
     if resolved in chain:
         raise ConfigError(f"{path}: extends itself ({' -> '.join(p.name for p in (*chain, resolved))})")
-    located = read_yaml(path)
     base = located.value.pop("extends", None)
     if base is None:
         return located
@@ -245,5 +246,5 @@ def _options(
 def _beside_config(value: Any, place: Place) -> Any:
     """A path of a component's own, such as a file of annotations, is looked for beside the config first."""
     if isinstance(value, Path) and place.folder is not None and (place.folder / value).exists():
-        return (place.folder / value).resolve()
+        return real_path(place.folder / value)
     return value

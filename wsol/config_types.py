@@ -36,7 +36,10 @@ def convert(value: Any, annotation: Any, what: str) -> Any:
             return None
     elif annotation is float:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return float(value)
+            try:
+                return float(value)
+            except OverflowError:
+                raise ConfigError(f"{what}: a whole number that is too large") from None
         if isinstance(value, str):
             try:
                 return float(value)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from wsol.printable import printable
+
 
 class WsolError(Exception):
     """Base of every error that is meant for a user: one line that says what, where and what to do.
@@ -30,10 +32,7 @@ class DataError(WsolError):
         Characters of a file name that cannot be printed are shown as escapes, so this is one line of text.
         """
         place = f"{path}:{line}" if line is not None else f"{path}"
-        text = f"{place}: {reason}"
-        if not text.isprintable():
-            text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-        return cls(text)
+        return cls(printable(f"{place}: {reason}"))
 
     @classmethod
     def listing(cls, message: str, details: Sequence[str]) -> DataError:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from wsol.printable import printable
+
 
 class WsolNote(UserWarning):
     """Something that a user should know, and that stops nothing."""
@@ -37,7 +39,7 @@ def notes_as_lines() -> Iterator[None]:
             line: str | None = None,
         ) -> None:
             if issubclass(category, WsolNote):
-                print(f"wsol: note: {' '.join(str(message).split())}", file=sys.stderr)
+                print(f"wsol: note: {printable(' '.join(str(message).split()))}", file=sys.stderr)
             else:
                 show(message, category, filename, lineno, file, line)
 

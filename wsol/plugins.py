@@ -28,6 +28,7 @@ from typing import Any
 from wsol.errors import ConfigError, RunFolderError
 from wsol.notices import note
 from wsol.registry import REGISTRIES
+from wsol.runs.files import read_regular, real_path
 
 GROUP = "wsol.plugins"
 
@@ -73,14 +74,14 @@ def load_recorded(path: Path, run_dir: Path) -> None:
     if not path.is_file():
         return
     try:
-        records = json.loads(path.read_text(encoding="utf-8"))["plugins"]
+        records = json.loads(read_regular(path))["plugins"]
         wanted = [(str(r["module"]), Path(r["file"]), str(r["sha256"])) for r in records]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{path}: not what a run writes ({error!r})") from None
     for name, file, digest in wanted:
         if name in _LOADED:
             continue
-        if file.resolve().is_relative_to(run_dir.resolve()):
+        if real_path(file).is_relative_to(real_path(run_dir)):
             raise ConfigError(
                 f"plugin {name}: {file} lies in the run folder; code in a run folder is never run"
             )

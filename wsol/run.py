@@ -19,6 +19,7 @@ from wsol.method_names import describe, method_name, network_name
 from wsol.notices import note
 from wsol.plugins import load_recorded
 from wsol.registry import suggest
+from wsol.runs.files import real_path
 from wsol.runs.folder import RunFolder
 from wsol.runs.history import Row, read_csv
 from wsol.scoring.protocols import Protocol, find_protocols
@@ -76,7 +77,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        return self.path.resolve().name
+        return real_path(self.path).name
 
     @cached_property
     def config(self) -> Config:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wsol.printable import printable
+
 
 def text_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """Rows of cells as aligned text, the first row as the head; the `left` first columns to the left.
@@ -14,6 +16,7 @@ def text_table(rows: Sequence[Sequence[str]], left: int = 1) -> str:
     robin      3
     jay       12
     """
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
 
     def line(row: Sequence[str]) -> str:

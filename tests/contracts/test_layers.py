@@ -15,6 +15,7 @@ GROUND = {
     "cores",
     "freed_memory",
     "notices",
+    "printable",
     "registry",
     "records",
     "class_names",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.helpers.browser import open_browser, settle
+from tests.helpers.browser import click, set_value, settle, show_gallery
 from tests.helpers.evaluated_runs import UNREADABLE, judged_by_hand, make_evaluated_run
 from wsol.localization.cutter import MapCutter
 from wsol.localization.predictions import Predictions
@@ -42,13 +41,6 @@ def address(run: Run, tmp_path_factory: pytest.TempPathFactory) -> str:
     return path.as_uri()
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    driver = open_browser(tmp_path_factory.mktemp("browser"))
-    yield driver
-    driver.quit()
-
-
 @pytest.fixture
 def page(browser: Any, address: str) -> Any:
     """The report of the run, opened afresh; no test may leave an error on the console."""
@@ -57,28 +49,6 @@ def page(browser: Any, address: str) -> Any:
     show_gallery(browser)
     yield browser
     assert [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
-
-
-def show_gallery(browser: Any) -> None:
-    """Scroll to it: only the cards near the window are filled."""
-    browser.execute_script("document.getElementById('bar').scrollIntoView({behavior: 'instant'})")
-    settle(browser)
-
-
-def set_value(browser: Any, name: str, value: object) -> None:
-    """What a user's hand does: the control changes and says so."""
-    browser.execute_script(
-        "const e = document.getElementById(arguments[0]); e.value = arguments[1];"
-        "for (const kind of ['input', 'change']) e.dispatchEvent(new Event(kind, {bubbles: true}))",
-        name,
-        str(value),
-    )
-    settle(browser)
-
-
-def click(browser: Any, name: str) -> None:
-    browser.execute_script("document.getElementById(arguments[0]).click()", name)
-    settle(browser)
 
 
 def shown_names(browser: Any) -> list[str]:

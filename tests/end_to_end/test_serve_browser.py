@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 import wsol as toolkit
-from tests.helpers.browser import open_browser, settle
+from tests.helpers.browser import errors, settle
 from tests.helpers.configs import tiny_config
 from tests.helpers.training import train_run
 from wsol.class_names import display_name
@@ -41,19 +41,13 @@ def photos(birds: Path) -> list[Path]:
     return sorted((birds / "images").rglob("*.jpg"))[::9][:3]
 
 
-@pytest.fixture(scope="module")
-def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("downloads")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory, downloads: Path) -> Iterator[Any]:
-    driver = open_browser(tmp_path_factory.mktemp("browser"))
-    driver.execute_cdp_cmd(
-        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(downloads)}
+@pytest.fixture
+def downloads(browser: Any, tmp_path: Path) -> Path:
+    """The folder that the browser saves files in."""
+    browser.execute_cdp_cmd(
+        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
     )
-    yield driver
-    driver.quit()
+    return tmp_path
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +61,7 @@ def page(browser: Any, address: str) -> Iterator[Any]:
     """The page, opened afresh; no test may leave an error on the console."""
     browser.get(address)
     yield browser
-    assert [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+    assert errors(browser) == []
 
 
 def wait(browser: Any, what: str, script: str, *arguments: object) -> Any:

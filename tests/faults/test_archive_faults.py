@@ -111,6 +111,33 @@ def test_a_bomb_in_a_header_is_refused(place: Path, monkeypatch: pytest.MonkeyPa
     assert nothing_changed(place)
 
 
+def test_a_sparse_file_of_a_terabyte_is_not_read_through(place: Path) -> None:
+    bad = place.parent / "bad.tar"
+    bad.touch()
+    os.truncate(bad, 10**12)  # takes no space on the disk; as an archive it ends at once
+    with pytest.raises(DataError, match=r"bad\.tar: no data set in CUB layout in it"):
+        prepare(bad, place / "CUB")
+    assert {p.name for p in place.iterdir()} == {"precious.txt"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("mtime", "nan", "at a time that does not exist"),
+        ("mtime", "1e400", "at a time that does not exist"),
+        ("path", "CUB/a\0b.txt", "none that a file can have"),
+    ],
+)
+def test_strange_values_in_a_header_are_one_line(place: Path, name: str, value: str, reason: str) -> None:
+    with tarfile.open(place.parent / "bad.tgz", "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        info = tarfile.TarInfo("CUB/images.txt")
+        info.pax_headers = {name: value}
+        tar.addfile(info)
+    with pytest.raises(DataError, match=rf"bad\.tgz: refused: .*{reason}"):
+        prepare(place.parent / "bad.tgz", place / "CUB")
+    assert nothing_changed(place)
+
+
 def truncated(share: float) -> Callable[[bytes], bytes]:
     return lambda raw: raw[: int(len(raw) * share)]
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,17 @@ FAULTS = {
     "two documents": ("train: {}\n---\ntrain: {}", "single document"),
     "alias": ("train: *x", "undefined alias"),
     "number as key": ("3: {}", r":1: the key 3 is not a word"),
+    "aliases that multiply": (
+        "a: &a [1, 1, 1, 1, 1, 1, 1, 1]\n"
+        + "".join(f"{new}: &{new} [{', '.join(8 * [f'*{old}'])}]\n" for old, new in pairwise("abcdefghij")),
+        r":\d+: more than 100,000 values \(an alias counts as all that it stands for\)",
+    ),
+    "an alias in itself": ("a: &a {b: *a}", r":1: an alias that holds itself"),
+    "lists in lists": ("a: " + 5000 * "[" + 5000 * "]", r":1: more than 50 lists and mappings"),
+    "a tag that does not fit": ("train:\n  epochs: !!int ''", r":2: the value '' is not what its tag says"),
+    "no such day": ("train:\n  lr: 2020-13-45", r":2: the value '2020-13-45' is not what its tag says"),
+    "too many digits": (f"train:\n  lr: {400 * '9'}", r":2: train\.lr: a whole number that is too large"),
+    "far too many digits": (f"train:\n  epochs: {9999 * '9'}", r":2: the value '9999.*\(int\)"),
     "extends a number": ("extends: 3", r":1: extends: expected a file name"),
     "extends nothing": ("extends: nowhere.yaml", r"nowhere\.yaml: no such config file"),
 }
@@ -65,6 +78,34 @@ def test_refused_with_place_and_hint(tmp_path: Path, fault: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         load_config(path)
     assert str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["!!int ''", "!!float ''", "!!timestamp x", "2020-13-45", 9999 * "9", 400 * "9", 3000 * "[", "&a [*a]"],
+)
+def test_a_strange_value_of_set_is_one_line(tmp_path: Path, value: str) -> None:
+    (tmp_path / "config.yaml").write_text("train: {lr: 0.1}")
+    with pytest.raises(ConfigError, match=r"^--set train\.lr="):
+        load_config(tmp_path / "config.yaml", [f"train.lr={value}"])
+
+
+def test_a_config_that_never_ends_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.yaml")
+    (tmp_path / "zero.yaml").symlink_to("/dev/zero")
+    (tmp_path / "huge.yaml").touch()
+    os.truncate(tmp_path / "huge.yaml", 10**12)  # takes no space on the disk
+    (tmp_path / "loop.yaml").symlink_to("loop.yaml")
+    (tmp_path / "extends.yaml").write_text("extends: pipe.yaml")
+    for name, reason in (
+        ("pipe.yaml", "not a regular file"),
+        ("zero.yaml", "not a regular file"),
+        ("huge.yaml", "1,000,000,000,000 bytes, and at most 4,000,000 are read"),
+        ("loop.yaml", "Too many levels of symbolic links"),
+        ("extends.yaml", r"pipe\.yaml: cannot be read: not a regular file"),
+    ):
+        with pytest.raises(ConfigError, match=reason):
+            load_config(tmp_path / name)
 
 
 def test_override_is_named_as_the_place(tmp_path: Path) -> None:

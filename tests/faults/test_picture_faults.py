@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +18,9 @@ from PIL import Image
 
 from wsol.api.localizing import load
 from wsol.cli import main
+from wsol.data import image as image_module
 from wsol.data.photos import batch_photos, read_photos
+from wsol.data.pixel_budget import PixelBudget
 from wsol.errors import DataError
 from wsol.localization.finder import Finder
 
@@ -193,3 +197,34 @@ def test_everything_runs_without_a_display(run: Path, tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "overlays" / "photo.png.png").is_file()
+
+
+def test_large_pictures_are_decoded_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A data set of a few kilobytes must not fill the memory: threads share a number of pixels."""
+    monkeypatch.setattr(image_module, "_BUDGET", PixelBudget(1_500))
+    paths = [tmp_path / f"{i}.png" for i in range(8)]
+    for path in paths:
+        Image.new("1", (50, 50)).save(path)
+    running, most, guard = 0, 0, threading.Lock()
+    convert = image_module._to_rgb
+
+    def watched(image: Image.Image) -> Image.Image:
+        nonlocal running, most
+        with guard:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.01)
+        with guard:
+            running -= 1
+        return convert(image)
+
+    monkeypatch.setattr(image_module, "_to_rgb", watched)
+    assert [facts.size for facts in image_module.in_threads(image_module.inspect_image, paths)] == 8 * [
+        (50, 50)
+    ]
+    assert most == 1
+    monkeypatch.setattr(image_module, "_BUDGET", PixelBudget(10**6))
+    list(image_module.in_threads(image_module.inspect_image, paths))
+    assert most > 1, "small ones are decoded side by side"

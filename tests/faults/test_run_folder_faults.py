@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -74,6 +75,23 @@ def test_the_second_process_is_refused_until_the_first_dies(
         holder.wait()
         # Its forked child still runs, and the lock is free all the same.
         assert train_run(config, tmp_path) == 0
+
+
+def test_the_same_process_is_refused_too(config: Config, tmp_path: Path, repository: Path) -> None:
+    """A notebook with two threads; and the refusal does not free the folder for others."""
+    train_run(config, tmp_path)
+    first = RunFolder(tmp_path)
+    first.claim(resume=True)
+    refused = rf"in use by this very process \(process {os.getpid()} on .* since "
+    with pytest.raises(RunFolderError, match=refused):
+        train_run(config, tmp_path, resume=True)
+    claim = "from pathlib import Path; from wsol.runs.lock import FolderLock; FolderLock(Path({!r}))"
+    other = [sys.executable, "-c", claim.format(str(tmp_path))]
+    beside = subprocess.run(other, cwd=repository, capture_output=True, text=True, check=False)
+    assert f"in use by process {os.getpid()} on " in beside.stderr
+    first.release()
+    assert train_run(config, tmp_path, resume=True) == 0
+    assert subprocess.run(other, cwd=repository, check=False).returncode == 0
 
 
 def test_a_second_evaluation_is_refused_and_one_beside_training_is_not(
@@ -165,6 +183,33 @@ def test_a_disk_that_fills_up_ends_the_command_and_keeps_the_checkpoint(
     assert "Traceback" not in errors
     assert run.checkpoints.last.read_bytes() == before
     assert not list(run.checkpoints.folder.glob(".wsol-*"))
+
+
+def test_a_full_disk_leaves_no_half_predictions(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.posix_fallocate", full)
+        assert main(["evaluate", str(trained)]) == 2
+    assert "predictions/test-resize: cannot be written: No space left on device" in capsys.readouterr().err
+    assert everything(trained / "predictions") == {FolderLock.NAME}
+
+
+def test_a_lock_that_cannot_be_written_leaves_nothing(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.write", full)
+        with pytest.raises(RunFolderError, match="cannot be used: No space left on device"):
+            train_run(config, tmp_path / "run")
+    assert everything(tmp_path) == set()
+    assert train_run(config, tmp_path / "run") == 0, "the lock is not held by what failed"
 
 
 def everything(folder: Path) -> set[str]:

@@ -18,7 +18,6 @@ from gpca.beta import (
     Laplace,
     SigmoidGaussian,
     beta_from_logit_moments,
-    draw_comparison,
     expected_sigmoid,
     kl_divergence,
     logit_moments,
@@ -186,14 +185,3 @@ def test_expected_sigmoid_is_near_the_expectation(mean: float, variance: float) 
     )
     got = expected_sigmoid(torch.tensor(mean), torch.tensor(variance)).item()
     assert got == pytest.approx(expected, abs=1e-6 if variance == 0 or mean == 0 else 0.02)
-
-
-def test_figure_has_a_panel_per_pair_with_every_density() -> None:
-    figure = draw_comparison([(2, 5), (0.5, 0.5)])
-    assert len(figure.axes) == 2
-    for panel in figure.axes:
-        labels = [line.get_label() for line in panel.get_lines()]
-        assert len(labels) == 5
-        assert labels[0] == "$p$"
-    assert "KL 0.0150" in str(figure.axes[0].get_lines()[1].get_label())
-    figure.canvas.draw()

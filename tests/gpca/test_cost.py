@@ -1,5 +1,6 @@
 """Multiply-adds, against counts by hand."""
 
+import pytest
 import torch
 from torch import nn
 
@@ -13,6 +14,14 @@ def test_a_factor_costs_what_textbooks_say() -> None:
 
     K = torch.eye(12).expand(2, 12, 12)
     assert multiply_adds(Solve(), K, torch.zeros(2, 12, 5)) == 2 * 12**3 // 6 + 2 * 12**2 * 5 // 2
+
+
+def test_local_windows_are_factored_and_solved() -> None:
+    """Gram matrix, then for each channel a window of k: its factor twice, and one solve with it."""
+    C, places, k = 24, 30, 5
+    windows = C * (2 * k**3 // 6 + k * k)
+    counted = multiply_adds(GPCA(C, "local", window=k), torch.rand(1, C, 5, 6))
+    assert counted == pytest.approx(C * C * places + windows, abs=C)
 
 
 def test_gpca_is_cubic_in_its_channels() -> None:

@@ -110,6 +110,10 @@ def test_what_the_handle_says(network: Network) -> None:
     assert inserted.multiply_adds() == 2 * (2 * 8 * 4)
     assert inserted.multiply_adds(X) == 2 * inserted.multiply_adds()  # two images
     assert repr(inserted) == "Insertion: 2 SE attentions, 128 parameters"
+    one = insert_attention(network, "constant", after="stem", example=X)
+    assert repr(one) == "Insertion: 1 Constant attention, 0 parameters"
+    one.remove()
+    assert repr(one) == "Insertion: no attentions, 0 parameters"
     network(X)
     assert {name: tuple(mask.shape) for name, mask in inserted.masks.items()} == dict.fromkeys(
         inserted.names, (2, 8)
@@ -176,6 +180,15 @@ def test_fx_export_and_compile_agree(network: Network, after: str) -> None:
     torch.testing.assert_close(compiled(X), expected, rtol=0, atol=1e-6)
 
 
+def test_fx_sees_an_attention_of_the_traced_module_itself_from_outside(network: Network) -> None:
+    """It traces the forward of what it is given without that module's hooks; a Sequential around it helps."""
+    insert_attention(network, "constant", after="blocks.1", example=X, value=0.25)
+    block, x = network.blocks[1], network.act(network.stem(X))
+    traced = torch.fx.symbolic_trace(nn.Sequential(block))
+    assert torch.equal(traced(x), block(x))
+    torch.testing.assert_close(torch.fx.symbolic_trace(block)(x), 4 * block(x))  # what the docs warn of
+
+
 @pytest.fixture
 def one_rank(tmp_path: Path) -> Iterator[None]:
     torch.distributed.init_process_group(
@@ -193,6 +206,35 @@ def test_distributed_training_reaches_the_attention(network: Network) -> None:
     parallel(X).square().sum().backward()
     for attention in inserted.attentions.values():
         assert all(p.grad is not None and p.grad.any() for p in attention.parameters())
+
+
+def gradients_of_a_rank(rank: int, folder: str) -> None:
+    """One of two processes: half of the batch, and the gradients after both have met."""
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2
+    )
+    parallel = nn.parallel.DistributedDataParallel(attended_network())
+    parallel(X[rank : rank + 1]).square().mean().backward()
+    torch.save([p.grad for p in parallel.parameters()], f"{folder}/{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+def attended_network() -> Network:
+    torch.manual_seed(0)
+    network = Network().eval()  # so that batch norm does not mix the images
+    insert_attention(network, "gpca", after=BLOCKS, example=X, reading="unit-gain")
+    return network
+
+
+@pytest.mark.long
+def test_two_processes_have_the_gradients_of_one(tmp_path: Path) -> None:
+    torch.multiprocessing.spawn(gradients_of_a_rank, args=(str(tmp_path),), nprocs=2)
+    network = attended_network()
+    network(X).square().mean().backward()
+    for rank in (0, 1):
+        found = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
+        for (name, parameter), gradient in zip(network.named_parameters(), found, strict=True):
+            torch.testing.assert_close(gradient, parameter.grad, rtol=1e-4, atol=1e-6, msg=name)
 
 
 def test_a_sequential_gets_it_in_its_last_child(network: Network) -> None:
@@ -285,6 +327,7 @@ def test_options_reach_the_attention(network: Network) -> None:
     [
         ("se", "block.?.bn", "no module of Network matches 'block.*'; did you mean .*'blocks.0.bn'"),
         ("se", [BLOCKS, "xyzzy"], "no module of Network matches 'xyzzy'; see model.named_modules"),
+        ("se", [], "`after` names no module"),
         ("se", "fc", r"'fc' puts out the shape \(2, 5\), not a map \(N, C, H, W\) to put an attention"),
         ("se", "act", r"'act' runs more than once, on maps of different channels \(8 and 16\)"),
         ("bam", "pool", r"after 'pool': BAM cannot work on a map of 1x1; take another attention"),
@@ -301,6 +344,15 @@ def test_refused_in_one_line(network: Network, name: str, after: Any, message: s
     assert list(network.named_modules()) == modules
     assert not any(module._forward_hooks for module in network.modules())
     assert torch.equal(network(X), expected)
+
+
+def test_a_network_for_other_images_wants_an_example() -> None:
+    grey = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU())
+    with pytest.raises(ValueError, match=r"^Sequential does not run on one image of 3x224x224; give an `exa"):
+        insert_attention(grey, "se", after="0")
+    assert insert_attention(grey, "se", after="0", example=torch.rand(1, 1, 8, 8)).names == ("0.attention",)
+    with pytest.raises(RuntimeError, match="channels"):  # what was given is answered by torch's own words
+        insert_attention(grey, "se", after="0", example=X)
 
 
 def test_an_unknown_option_is_refused(network: Network) -> None:

@@ -89,7 +89,7 @@ def test_identity_changes_nothing_and_checkpoints_load(case: tuple[Case, nn.Modu
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ["se", "gpca"])
-def test_export_and_compile_agree(case: tuple[Case, nn.Module], name: str) -> None:
+def test_export_fx_and_compile_agree(case: tuple[Case, nn.Module], name: str) -> None:
     (_, after, _, part, side), model = case
     images = torch.rand(2, 3, side, side, generator=torch.Generator().manual_seed(0))
     options = {"variant": "mha"} if name == "gpca" else {}
@@ -100,6 +100,8 @@ def test_export_and_compile_agree(case: tuple[Case, nn.Module], name: str) -> No
             expected = exported(images)
             program = torch.export.export(exported, (images,))
             check_same(program.module()(images), expected, atol=1e-5)
+            traced = torch.fx.symbolic_trace(nn.Sequential(exported))
+            check_same(traced(images), expected, atol=1e-5)
             torch._dynamo.reset()
             compiled = torch.compile(exported, backend="aot_eager", fullgraph=True)
             check_same(compiled(images), expected, atol=1e-5)

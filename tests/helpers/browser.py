@@ -1,44 +1,14 @@
-"""A headless Chromium for the tests of pages."""
+"""A real page in a real browser, as a user's hand moves it."""
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
 from typing import Any
 
-import pytest
 
-
-def open_browser(folder: Path) -> Any:
-    """The driver of a new browser, whose data lie in `folder`. The test skips where there is no browser."""
-    pytest.importorskip("selenium", reason="selenium is not installed")
-    from selenium import webdriver
-    from selenium.common.exceptions import WebDriverException
-
-    program = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
-    driver_path = shutil.which("chromedriver")
-    if program is None or driver_path is None:
-        pytest.skip("no browser: install chromium and chromium-driver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for flag in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        f"--user-data-dir={folder}",
-        "--window-size=1280,1000",
-    ):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    try:
-        return webdriver.Chrome(options=options, service=webdriver.ChromeService(driver_path))
-    except WebDriverException as error:
-        pytest.skip(f"the browser does not start: {error.msg}")
+def show_gallery(browser: Any) -> None:
+    """Scroll to it: only the cards near the window are filled."""
+    browser.execute_script("document.getElementById('bar').scrollIntoView({behavior: 'instant'})")
+    settle(browser)
 
 
 def settle(browser: Any) -> None:
@@ -47,3 +17,24 @@ def settle(browser: Any) -> None:
         "const done = arguments[0], frame = requestAnimationFrame;"
         "setTimeout(() => frame(() => frame(done)), 200)"
     )
+
+
+def set_value(browser: Any, name: str, value: object) -> None:
+    """What a user's hand does: the control changes and says so."""
+    browser.execute_script(
+        "const e = document.getElementById(arguments[0]); e.value = arguments[1];"
+        "for (const kind of ['input', 'change']) e.dispatchEvent(new Event(kind, {bubbles: true}))",
+        name,
+        str(value),
+    )
+    settle(browser)
+
+
+def click(browser: Any, name: str) -> None:
+    browser.execute_script("document.getElementById(arguments[0]).click()", name)
+    settle(browser)
+
+
+def errors(browser: Any) -> list[Any]:
+    """What the page wrote to the console since the last call, if it is a fault."""
+    return [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from wsol.api.classifying import start_run
 from wsol.data.index import hold_out, open_dataset
+from wsol.data.loader_faults import loader_faults_named
 from wsol.data.transforms import View, ViewKind
 from wsol.errors import ConfigError, DataError
 from wsol.localization.classifier_finder import ClassifierFinder
@@ -94,7 +95,8 @@ def evaluate(
         try:
             ranks.on_main(opened.folder.claim_predictions)
             work = _Evaluating.of(opened, ranks, device, reuse, held_out, batch, split)
-            return work.evaluate(wanted, workers)
+            with loader_faults_named():
+                return work.evaluate(wanted, workers)
         finally:
             opened.folder.release()
     finally:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from wsol.api.classifying import as_finder
 from wsol.class_names import display_name
-from wsol.data.photos import batch_photos, list_photos, read_photos
+from wsol.data.photos import batch_photos, list_photos, photo_stamp, read_photos
 from wsol.data.transforms import View
 from wsol.errors import ConfigError, RunFolderError
 from wsol.localization.finder import Finder
@@ -124,7 +124,11 @@ def localize(
         raise ConfigError("threshold: give it to the function that made this localizer")
     given = [photos] if isinstance(photos, (str, Path)) else photos
     listed, unreadable = list_photos([Path(p) for p in given])
-    finder = run if isinstance(run, Finder) else load(run, threshold, device)
+    if isinstance(run, Finder):
+        finder, origin = run, {"run": run.described}
+    else:
+        opened = run if isinstance(run, Run) else Run(run)
+        finder, origin = load(opened, threshold, device), _origin(opened)
     if class_name is not None:
         finder.find_class(class_name)  # an unknown name ends here, before anything is written
     if out is None:
@@ -134,24 +138,32 @@ def localize(
         }
         return LocalizedPhotos(found, unreadable, finder.protocol, finder.threshold)
     settings = {
-        "run": run.described if isinstance(run, Finder) else str(run.path if isinstance(run, Run) else run),
+        **origin,
         "protocol": finder.protocol,
         "threshold": finder.threshold,
         "topk": topk,
         "class": class_name,
     }
     with BoxJournal(Path(out), settings, overwrite) as journal:
-        left = {name: path for name, path in listed.items() if name not in journal.done()}
+        stamps = {name: photo_stamp(path) for name, path in listed.items()}
+        done = journal.done(stamps)
+        left = {name: path for name, path in listed.items() if name not in done}
         for name, one in _find_all(finder, left, topk, class_name, unreadable, len(listed)):
             try:
                 _save_overlay(one, overlay_path(journal.folder, name))
             except RunFolderError as error:  # of this photo only: the others are still done
                 unreadable[name] = str(error)
-            journal.add(name, one.size, one.found)
-        done = journal.done()
-        in_order = {name: done[name] for name in listed if name in done}
+            journal.add(name, stamps[name], one.size, one.found)
+        in_order = journal.done(stamps)
         files = journal.finish(in_order, finder.classes, unreadable)
     return LocalizedPhotos(in_order, unreadable, finder.protocol, finder.threshold, tuple(files))
+
+
+def _origin(run: Run) -> dict[str, str]:
+    """Which localizer it is: the run, and its checkpoint, which further training changes."""
+    if run.config.classifier is not None:
+        return {"run": str(run.path)}
+    return {"run": str(run.path), "checkpoint": f"{run.checkpoint}, {run.checkpoint.digest[:12]}"}
 
 
 def _save_overlay(one: Localization, path: Path) -> None:

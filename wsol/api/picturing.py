@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,10 +12,12 @@ from wsol.api.comparing import Runs, as_runs
 from wsol.drawing.grid import draw_grid, in_rows
 from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.runs.files import replacing, write_text
+from wsol.views.charts import write_charts
+from wsol.views.figure_style import check_formats
 from wsol.views.output_folder import claim_folder, file_name
 from wsol.views.page import render
 from wsol.views.picked import draw_picked
-from wsol.views.report import build_page
+from wsol.views.report import Assets, build_page
 from wsol.views.side_by_side import run_names
 
 
@@ -36,9 +39,11 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Report:
-    """What `report` wrote: one HTML file that holds everything it shows."""
+    """What `report` wrote: one HTML file, and the figures and large pictures that were asked for."""
 
     path: Path
+    figures: tuple[Path, ...] = ()
+    assets: Path | None = None
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -107,18 +112,25 @@ def report(
     out: Path | str | None = None,
     protocol: str | None = None,
     images: int | None = None,
+    assets: Path | str | None = None,
+    figures: Path | str | None = None,
+    formats: Sequence[str] = ("pdf",),
     data: Path | str | None = None,
     overwrite: bool = False,
 ) -> Report:
-    """Write one self-contained HTML file about evaluated runs: figures, curves, classes, masks and a gallery.
+    """Write one HTML file about evaluated runs: figures, curves, gallery, classes, confusions, attention.
 
     Args:
         runs: one run or several, measured by the same protocol on the same images.
         out: by default report.html in the first run folder.
         protocol: by default the first run's own.
         images: the largest number in the gallery; by default as many as keep the file small.
+        assets: a folder for large pictures beside the file, which it loads when they are opened; by default
+            everything is inside the file, in pictures as large as its limit allows.
+        figures: a folder for the charts of the page, as figures for a paper.
+        formats: of these figures: png, pdf, svg.
         data: where the data set is now, if it was moved.
-        overwrite: replace the file `out`.
+        overwrite: replace the file `out`, and write into folders that are not empty.
 
     >>> import wsol
     >>> wsol.report(["runs/demo", "runs/other"], out="both.html").path.stat().st_size > 10_000
@@ -126,14 +138,21 @@ def report(
     """
     if images is not None and images < 0:
         raise ConfigError(f"images {images}: not less than 0")
+    suffixes = check_formats(formats)
     opened = as_runs(runs, data)
     path = Path(out) if out is not None else opened[0].folder.report
     # The report in a run folder belongs to it and is made anew; a user's own file is not replaced unasked.
     if out is not None and path.exists() and not overwrite:
         raise RunFolderError(f"{path}: already exists; choose another --out or allow it with --overwrite")
-    page = build_page(opened, opened[0].protocol(protocol), images)
+    beside = None
+    if assets is not None:
+        folder = claim_folder(Path(assets), overwrite, "--assets")
+        beside = Assets.beside(path, folder)
+    drawn = None if figures is None else claim_folder(Path(figures), overwrite, "--figures")
+    page = build_page(opened, opened[0].protocol(protocol), images, beside)
     write_text(path, render(page), parents=True)
-    return Report(path)
+    files = write_charts(page.all_charts(), drawn, suffixes) if drawn else []
+    return Report(path, tuple(files), beside.folder if beside else None)
 
 
 def _save(picture: Image.Image, path: Path) -> None:

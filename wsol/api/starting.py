@@ -13,7 +13,7 @@ from wsol.config import Config
 from wsol.data.survey import Survey, survey
 from wsol.errors import ConfigError, DataError
 from wsol.plugins import load_installed
-from wsol.runs.files import write_text
+from wsol.runs.files import real_path, write_text
 from wsol.text_table import text_table
 
 LISTED = 20  # classes up to which each is printed
@@ -56,7 +56,7 @@ def init_config(
     ('cub', 4)
     """
     root = Path(photos)
-    path = Path(out) if out is not None else Path(f"{root.resolve().name or 'photos'}.yaml")
+    path = Path(out) if out is not None else Path(f"{real_path(root).name or 'photos'}.yaml")
     if path.exists() and not overwrite:
         raise ConfigError(f"{path} is there already; --overwrite replaces it, --out FILE writes another one")
     load_installed()

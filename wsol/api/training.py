@@ -53,6 +53,7 @@ def train(
     if checked.classifier is not None:
         raise ConfigError("classifier: nothing to train; measure it with `wsol evaluate --classifier`")
 
+    from wsol.data.loader_faults import loader_faults_named
     from wsol.runs.folder import default_run_dir
     from wsol.runs.ranks import Ranks
     from wsol.training.signals import StopSignal
@@ -64,7 +65,7 @@ def train(
     ranks = Ranks.join(checked.train.device)
     try:
         chosen = ranks.on_main(lambda: Path(run_dir) if run_dir else default_run_dir(name, resume))
-        with StopSignal() as stop:
+        with StopSignal() as stop, loader_faults_named():
             code = go(checked, chosen, resume, ranks, stop, progress)
         run = Run(chosen)
         if run.history:

@@ -51,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from wsol.api.localizing import localize
     from wsol.class_names import display_name
+    from wsol.printable import printable
 
     classifier = chosen_classifier(args, args.threshold)
     found = localize(
@@ -64,10 +65,10 @@ def run(args: argparse.Namespace) -> int:
         device=args.device,
     )
     for reason in found.unreadable.values():
-        print(f"wsol: cannot be read: {reason}", file=sys.stderr)
+        print(f"wsol: cannot be read: {printable(reason)}", file=sys.stderr)
     for name, (_, boxes) in found.boxes.items() if len(found) <= LISTED else ():
         box = " ".join(f"{v:.0f}" for v in boxes[0].box)
-        print(f"{name}: {display_name(boxes[0].name)} {boxes[0].score:.2f}, box {box}")
+        print(printable(f"{name}: {display_name(boxes[0].name)} {boxes[0].score:.2f}, box {box}"))
     total = len({*found.boxes, *found.unreadable})
     files = ", ".join(f.name for f in found.files)
     print(

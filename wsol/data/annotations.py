@@ -26,6 +26,7 @@ from wsol.data.regular_file import require_regular
 from wsol.data.textfile import box_from_corner, checked_box, clipped, number, numbered_lines, relative_path
 from wsol.errors import DataError
 from wsol.records import SPLITS, Box
+from wsol.runs.files import LARGEST_TEXT
 
 COLUMNS = ("image", "label", "split", "x0", "y0", "x1", "y1")
 
@@ -165,7 +166,7 @@ def _read_coco(path: Path, faults: Faults) -> dict[str, ListedImage]:
 
 def _read_json(path: Path) -> Mapping[str, Any]:
     try:
-        require_regular(path)
+        require_regular(path, LARGEST_TEXT)
         document = json.loads(path.read_bytes().decode("utf-8-sig"))
     except DataError as error:
         raise DataError.at(path, None, str(error)) from None

@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from wsol.data.textfile import clipped
 from wsol.errors import DataError
+from wsol.runs.files import real_path
 
 # Photographs hardly shrink when they are packed, and tables of text by a factor of ten or so.
 MOST_RATIO = 50
@@ -62,7 +63,7 @@ def prepare(archive: Path, out: Path) -> Path:
     """
     archive, out = Path(archive), Path(out)
     if not out.name:  # '.' has no name, and a name is needed to unpack beside it
-        out = out.resolve()
+        out = real_path(out)
     if is_prepared(out):
         return out
     if not archive.is_file():
@@ -103,7 +104,7 @@ def _unpack(archive: Path, target: Path) -> None:
                     for member in tar:
                         _refuse_unsafe(member)
                         tar.extract(member, target, filter="data")
-                while stream.read(2**20):  # to the end, where gzip keeps its check sum
+                while zipped and stream.read(2**20):  # to the end, where gzip keeps its check sum
                     pass
     except _NotAnArchive as error:
         raise DataError(
@@ -129,6 +130,10 @@ def _open_tar(stream: io.RawIOBase) -> tarfile.TarFile:
 
 
 def _refuse_unsafe(member: tarfile.TarInfo) -> None:
+    if "\0" in member.name:
+        raise DataError(f"the name {clipped(member.name)} is none that a file can have")
+    if not abs(member.mtime) < 2**33:  # NaN is not either
+        raise DataError(f"{clipped(member.name)} was changed at a time that does not exist")
     path = PurePosixPath(member.name)
     if path.is_absolute() or ".." in path.parts or re.match(r"[A-Za-z]:|.*\\", member.name):
         raise DataError(f"the path {clipped(member.name)} leads out of the target")

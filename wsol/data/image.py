@@ -34,6 +34,7 @@ from PIL import (
 )
 
 from wsol.cores import usable_cores
+from wsol.data.pixel_budget import PixelBudget
 from wsol.data.regular_file import require_regular
 from wsol.errors import DataError
 
@@ -47,6 +48,7 @@ FORMATS = ("JPEG", "PNG", "BMP", "GIF", "PPM", "TIFF", "WEBP")
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".ppm", ".pgm"})
 LARGEST_FILE = 2 * 2**30  # bytes; more than 16-bit RGB of as many pixels as Pillow decodes
 
+_BUDGET = PixelBudget(128 * 2**20)  # about half a gigabyte of RGB
 _ORIENTATION = 0x0112
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -190,9 +192,10 @@ def in_threads(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
 def _decode(image: Image.Image) -> Image.Image:
     """The upright RGB image."""
     orientation = _orientation(image)
-    image.load()
-    rgb = _to_rgb(image)
-    return rgb.transpose(_UPRIGHT[orientation]) if orientation in _UPRIGHT else rgb
+    with _BUDGET.taken(image.width * image.height):
+        image.load()
+        rgb = _to_rgb(image)
+        return rgb.transpose(_UPRIGHT[orientation]) if orientation in _UPRIGHT else rgb
 
 
 def _oddities(image: Image.Image) -> tuple[str, ...]:

@@ -42,6 +42,18 @@ def list_photos(arguments: Sequence[Path]) -> tuple[dict[str, Path], dict[str, s
     return photos, unreadable
 
 
+def photo_stamp(path: Path) -> str:
+    """What changes when the file of a photo is changed or another one is taken: its path, size and time.
+
+    '' where there is no such file.
+    """
+    try:
+        found = path.stat()
+    except (OSError, ValueError):  # ValueError: a name that no file can have
+        return ""
+    return f"{found.st_size} {found.st_mtime_ns} {path.resolve()}"
+
+
 @contextlib.contextmanager
 def quiet_decoder() -> Iterator[None]:
     """Without Pillow's warnings: a large photo is fine here, and a damaged one raises an error of its own.

@@ -11,6 +11,7 @@ from wsol.data.faults import Faults
 from wsol.data.regular_file import require_regular
 from wsol.errors import DataError
 from wsol.records import Box
+from wsol.runs.files import LARGEST_TEXT
 
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
@@ -20,7 +21,7 @@ def numbered_lines(path: Path, faults: Faults) -> list[tuple[int, str]]:
     """(line number, text) of every line of a UTF-8 file, blank ones too. LF and CRLF endings and a byte order
     mark are accepted."""
     try:
-        require_regular(path)
+        require_regular(path, LARGEST_TEXT)
         raw = path.read_bytes()
     except DataError as error:
         raise DataError.at(path, None, str(error)) from None

@@ -34,9 +34,18 @@ from numpy.typing import NDArray
 from wsol.data.transforms import View, ViewKind
 from wsol.errors import DataError, RunFolderError
 from wsol.records import DataIndex, Sample, digest_truths
-from wsol.runs.files import replace_folder
+from wsol.runs.files import read_regular, replace_folder
 
 FORMAT = 3
+# The type and the number of axes of each array; the first axis is that of the images.
+ARRAYS = {
+    "labels": ("int64", 1),
+    "sizes": ("int32", 2),
+    "flags": ("uint8", 1),
+    "scores": ("float32", 2),
+    "maps": ("float32", 4),
+    "masks": ("float32", 2),
+}
 
 ClassesBy = Literal["view", "ten crops"]  # what ranked the classes: the test image of the maps, or ten crops
 
@@ -237,8 +246,8 @@ class Predictions:
         self.folder = Path(folder)
         self._voters = None if crops is None else Predictions(crops)
         try:
-            meta = json.loads((self.folder / "meta.json").read_text())
-        except (OSError, ValueError):
+            meta = json.loads(read_regular(self.folder / "meta.json"))
+        except (OSError, ValueError, RecursionError):
             raise DataError(f"{self.folder}: no predictions here; run `wsol evaluate`") from None
         known = isinstance(meta, dict) and meta.get("format") in range(1, FORMAT + 1)
         if not known:
@@ -249,8 +258,8 @@ class Predictions:
         except (TypeError, ValueError) as error:
             raise DataError(f"{self.folder}: damaged predictions ({error}); evaluate again") from None
         self.labels: NDArray[np.int64] = np.array(self._load("labels"))
-        if len(self.labels) != len(self.header.names):
-            raise DataError(f"{self.folder}: {len(self.labels)} rows for {len(self.header.names)} images")
+        if not ((self.labels >= 0) & (self.labels < len(self.header.classes))).all():
+            raise DataError(f"{self.folder}: labels of no class; run `wsol evaluate` again")
         if self._voters is not None:
             if self._voters.header.names != self.header.names:
                 raise DataError(f"{self._voters.folder}: not of the images of {self.folder}; evaluate again")
@@ -396,7 +405,14 @@ class Predictions:
     def _load(self, name: str) -> NDArray[Any]:
         path = self.folder / f"{name}.npy"
         try:
-            return cast(NDArray[Any], np.load(path, mmap_mode="r"))
+            if not path.is_file():
+                raise OSError("no such file")
+            array = cast(NDArray[Any], np.load(path, mmap_mode="r"))
+            dtype, axes = ARRAYS[name]
+            if array.dtype != dtype or array.ndim != axes or len(array) != len(self.header.names):
+                rows = len(self.header.names)
+                raise ValueError(f"{array.dtype} {array.shape}, not {dtype} with {axes} axes and {rows} rows")
+            return array
         except (OSError, ValueError, EOFError) as error:
             raise DataError(f"{path}: damaged predictions ({error}); run `wsol evaluate` again") from None
 

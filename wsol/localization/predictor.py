@@ -3,6 +3,7 @@ or classes alone by ten crops."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -91,6 +92,25 @@ def _predict(
 ) -> Predictions:
     draft = ranks.on_main(lambda: new_draft_folder(folder, parents=True))
     writer = PredictionsWriter(folder, draft, header)
+    try:
+        return _fill(writer, localizer, samples, ranks, write, batch=batch, workers=workers)
+    except BaseException:
+        if ranks.is_main:  # a full disk gets its space back
+            shutil.rmtree(draft, ignore_errors=True)
+        raise
+
+
+def _fill(
+    writer: PredictionsWriter,
+    localizer: AnyLocalizer,
+    samples: Sequence[Sample],
+    ranks: Ranks,
+    write: Callable[[PredictionsWriter, Batch], None],
+    *,
+    batch: int,
+    workers: int,
+) -> Predictions:
+    folder, header = writer.folder, writer.header
     ranks.on_main(lambda: writer.start([s.label for s in samples], [s.size for s in samples]))
     loader: Any = make_eval_loader(
         samples,

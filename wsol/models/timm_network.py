@@ -1,4 +1,7 @@
-"""timm's models and weights, for the backbones that are made of them."""
+"""timm's models and weights, for the backbones that are made of them.
+
+timm is imported where it is used: it takes seconds, and every config that is read imports this module.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 from urllib.request import Request, urlopen
-
-import timm
 
 from wsol.errors import ConfigError
 from wsol.models.weights import Loaded, Normalisation, Weights, download
@@ -22,6 +23,8 @@ def timm_network(name: str, **options: Any) -> Any:
     Raises:
         ConfigError: timm has no such model, or it does not take the options.
     """
+    import timm
+
     if name.partition(".")[0] not in timm.list_models():
         raise ConfigError(f"model.backbone: timm has no model {name!r}{suggest(name, timm.list_models())}")
     try:
@@ -36,6 +39,8 @@ def timm_with_classifier(name: str, classes: int | None = None) -> Any:
     Raises:
         ConfigError: timm has no such model, or cannot build it.
     """
+    import timm
+
     if name.partition(".")[0] not in timm.list_models():
         raise ConfigError(f"timm has no model {name!r}{suggest(name, timm.list_models())}")
     try:
@@ -86,6 +91,7 @@ def _from_hub(repository: str) -> Path:
 def why_out_of_reach(name: str, seconds: float = 5.0) -> str | None:
     """Why the public weights of the timm model `name` cannot be had now; None where they are on this disk, or
     where their server answers. Nothing is downloaded."""
+    import timm
     from huggingface_hub import hf_hub_url, try_to_load_from_cache
 
     repository = getattr(timm.get_pretrained_cfg(name), "hf_hub_id", None)

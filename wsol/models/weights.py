@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +24,10 @@ from wsol.registry import suggest
 
 WRAPPERS = ("state_dict", "model")
 PREFIX = "module."
+PLAIN = frozenset(
+    {torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.bool, torch.uint8, torch.int8}
+    | {torch.int16, torch.int32, torch.int64}
+)
 
 
 @dataclass(frozen=True)
@@ -168,8 +173,10 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
     A `state_dict` or `model` entry around them and a `module.` before every name are taken off.
 
     Raises:
-        CheckpointError: not such a file, or a value in it is not finite.
+        CheckpointError: not such a file, one that inflates, tensors that are not plain numbers on the CPU,
+            or a value that is not finite.
     """
+    _refuse_inflating(path)
     try:
         if path.suffix == ".safetensors":
             content: Any = load_file(path)
@@ -192,10 +199,44 @@ def read_state_dict(path: Path) -> dict[str, Tensor]:
     state = {str(key): value for key, value in content.items()}
     if all(key.startswith(PREFIX) for key in state):
         state = {key.removeprefix(PREFIX): value for key, value in state.items()}
+    strange = [f"{k} ({why})" for k, v in state.items() if (why := _why_strange(v))]
+    if strange:
+        raise CheckpointError(f"{path}: tensors that no network here takes: {listed(strange)}")
     broken = [k for k, v in state.items() if v.is_floating_point() and not v.isfinite().all()]
     if broken:
         raise CheckpointError(f"{path}: NaN or infinity in {listed(broken)}")
     return state
+
+
+def _refuse_inflating(path: Path) -> None:
+    """Raise where a .pth file, which is a zip archive, holds more than its own bytes.
+
+    `torch.save` compresses nothing. A file that does can be a thousand times larger in memory, so its
+    table of contents is read before any tensor is made.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            inside = sum(member.file_size for member in archive.infolist())
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+        return  # no zip archive: what reads it says what is wrong
+    if inside > path.stat().st_size:
+        raise CheckpointError(
+            f"{path}: refused: its {path.stat().st_size:,} bytes would inflate to {inside:,}; torch.save "
+            "does not compress, so save it again with that"
+        )
+
+
+def _why_strange(tensor: Tensor) -> str:
+    """Why a tensor of a file cannot be a weight; '' where it can."""
+    if tensor.device.type != "cpu":
+        return f"without values: on the device {tensor.device.type}"
+    if tensor.layout != torch.strided:
+        return str(tensor.layout).removeprefix("torch.")
+    if tensor.dtype not in PLAIN:
+        return str(tensor.dtype).removeprefix("torch.")
+    if tensor.numel() * tensor.itemsize > tensor.untyped_storage().nbytes():
+        return f"shape {tuple(tensor.shape)}, but only {tensor.untyped_storage().nbytes():,} bytes stored"
+    return ""
 
 
 def download(url: str) -> Path:

@@ -38,6 +38,8 @@ from typing import Any, BinaryIO
 from wsol.errors import RunFolderError
 from wsol.runs.exchange import exchange
 
+LARGEST_TEXT = 1 << 31  # bytes: records of a million images have a tenth of it
+
 _DRAFT = re.compile(r"\.wsol-[0-9a-f]{32}\.tmp(\.\w{1,12})?", re.ASCII)
 _FORMER_DRAFT = re.compile(r"(?P<name>.+)\.\d+\.tmp")  # as earlier versions named them: metrics.csv.1234.tmp
 
@@ -153,10 +155,32 @@ def refuse_link(path: Path) -> None:
 def open_regular(path: Path) -> BinaryIO:
     """The file, open for reading. A pipe or a device, which may never end, is an OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "not a regular file but a folder", str(path))
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return os.fdopen(descriptor, "rb")
+
+
+def real_path(path: Path) -> Path:
+    """Where a path leads through all links. One that leads to itself stays, where `Path.resolve` raises."""
+    return Path(os.path.realpath(path))
+
+
+def read_regular(path: Path, largest: int = LARGEST_TEXT) -> bytes:
+    """The content of a file of at most `largest` bytes.
+
+    A pipe, a device and a file that is larger are an OSError, before anything is read into memory: a sparse
+    file on a small disk may be larger than every memory.
+    """
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > largest:
+            reason = f"a file of {size:,} bytes, and at most {largest:,} are read"
+            raise OSError(errno.EFBIG, reason, str(path))
+        return file.read()
 
 
 def clear_leftovers(folder: Path, names: Collection[str]) -> None:

@@ -22,12 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from wsol.localization.predictions import Flag, Predictions
+from wsol.localization.predictions import Predictions
 from wsol.scoring.bootstrap import intervals
+from wsol.scoring.mask_distribution import rows_with_masks
 
 EffectKind = Literal["constant", "fixed", "blind", "helpful", "harmful"]
 
 ALIKE = 0.02  # a deviation below this share of the mean mask counts as none
+UNCHANGED = 0.02  # as few changed images count as none; where logits are close, a small mask can decide
 _BLOCK = 4096
 _TINY = 1e-12  # keeps a mask of 0 from dividing by 0
 _FOLLOWS = "the mask differs between channels and between images (std {channels:.2g} and {images:.2g})"
@@ -60,12 +62,14 @@ class MaskEffect:
     def kind(self) -> EffectKind:
         """What the attention is, in one word.
 
-        constant: one weight for all channels; fixed: the same weights for every image; blind: weights that do
-        not know the class; helpful, harmful: the true class has a larger, or smaller, weight than the others.
+        constant: one weight for all channels, and replacing it by its mean changes nothing; fixed: the same
+        weights for every image; blind: weights that do not know the class; helpful, harmful: the true class
+        has a larger, or smaller, weight than the others.
         """
-        if self.std_channels < ALIKE * self.mean:
+        alike = self.std_channels < ALIKE * self.mean
+        if alike and self.changed < UNCHANGED:
             return "constant"
-        if self.std_images < ALIKE * self.mean:
+        if not alike and self.std_images < ALIKE * self.mean:
             return "fixed"
         low, high = self.auc_interval
         if low <= 0.5 <= high:
@@ -117,9 +121,8 @@ def measure_masks(predictions: Predictions) -> MaskEffect | None:
     masks = predictions.masks
     if masks is None:
         return None
-    readable = (predictions.flags & Flag.UNREADABLE) == 0
-    rows = [int(i) for i in np.flatnonzero(readable) if np.isfinite(masks[i]).all()]
-    if not rows:
+    rows = rows_with_masks(predictions)
+    if not len(rows):
         return None
     figures: dict[str, list[NDArray[np.float64]]] = {}
     total, squares, least, most = 0.0, 0.0, np.inf, -np.inf

@@ -7,18 +7,21 @@ label y:
 
 - `nll_prediction`: -ln softmax(z)_y
 - `nll_mask`: -ln(v_y / sum_c v_c)
-- `nll_mask_logit`: -ln softmax(ln(v / (1 - v)))_y
+- `nll_mask_logit`: -ln softmax(ln(v / (1 - v)))_y, for masks in [0, 1] alone: GCT's reach up to 2
 
 A model that knows nothing has ln C.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logit
 
 from wsol.localization.predictions import Flag, Predictions
+from wsol.scoring.mask_distribution import rows_with_masks
 
 DEFINITIONS = ("nll_prediction", "nll_mask", "nll_mask_logit")
 
@@ -44,21 +47,32 @@ def nll_mask_logit(masks: NDArray[np.floating], labels: NDArray[np.integer]) -> 
 
 
 def analyze_nll(predictions: Predictions) -> dict[str, float | None]:
-    """The mean of each definition over the images that could be read; None where there is no attention."""
-    rows = np.flatnonzero((predictions.flags & Flag.UNREADABLE) == 0)
-    sums = dict.fromkeys(DEFINITIONS, 0.0)
-    masks = predictions.masks
-    for start in range(0, len(rows), _BLOCK):
-        part = rows[start : start + _BLOCK]
-        labels = np.asarray(predictions.labels[part])
-        sums["nll_prediction"] += float(nll_prediction(predictions.scores[part], labels).sum())
-        if masks is not None:
-            sums["nll_mask"] += float(nll_mask(masks[part], labels).sum())
-            sums["nll_mask_logit"] += float(nll_mask_logit(masks[part], labels).sum())
-    means: dict[str, float | None] = {name: total / max(len(rows), 1) for name, total in sums.items()}
-    if masks is None:
-        means |= {"nll_mask": None, "nll_mask_logit": None}
-    return means
+    """The mean of each definition over the images that could be read, for masks those without NaN.
+
+    None where there is no attention, and for `nll_mask_logit` where a mask is above 1.
+    """
+    readable = np.flatnonzero((predictions.flags & Flag.UNREADABLE) == 0)
+    found = {"nll_prediction": _mean(nll_prediction, predictions.scores, predictions.labels, readable)}
+    masks, rows = predictions.masks, rows_with_masks(predictions)
+    if masks is None or not len(rows):
+        return {**found, "nll_mask": None, "nll_mask_logit": None}
+    found["nll_mask"] = _mean(nll_mask, masks, predictions.labels, rows)
+    in_range = all(masks[rows[i : i + _BLOCK]].max() <= 1 for i in range(0, len(rows), _BLOCK))
+    return {
+        **found,
+        "nll_mask_logit": _mean(nll_mask_logit, masks, predictions.labels, rows) if in_range else None,
+    }
+
+
+def _mean(
+    definition: Callable[[NDArray[np.floating], NDArray[np.integer]], NDArray[np.float64]],
+    values: NDArray[np.floating],
+    labels: NDArray[np.integer],
+    rows: NDArray[np.int64],
+) -> float:
+    parts = (rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK))
+    total = sum(float(definition(values[part], np.asarray(labels[part])).sum()) for part in parts)
+    return total / max(len(rows), 1)
 
 
 def _pick(values: NDArray[np.float64], labels: NDArray[np.integer]) -> NDArray[np.float64]:

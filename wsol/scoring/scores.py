@@ -14,6 +14,7 @@ from typing import Any
 
 from wsol.errors import DataError
 from wsol.localization.predictions import ClassesBy
+from wsol.runs.files import read_regular
 from wsol.scoring.means import Mean
 from wsol.scoring.metrics import KINDS, Kind
 from wsol.scoring.tables import error_rows, summary_rows, threshold_rows
@@ -277,10 +278,10 @@ class Evaluation(Mapping[str, Scores]):
     def read(cls, path: Path) -> Evaluation:
         """The evaluation in a JSON file."""
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
+            record = json.loads(read_regular(path))
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{path}: damaged ({error}); evaluate again") from None
         return cls.from_json(record, path)
 

@@ -14,8 +14,8 @@ from wsol.serving.limits import LARGEST_PIXELS, LARGEST_UPLOAD
 from wsol.serving.served_model import ServedModel
 from wsol.version import __version__
 from wsol.views.box_formats import BOX_FILES
-from wsol.views.page import TEMPLATES as REPORT_TEMPLATES
-from wsol.views.page import safe_json
+from wsol.views.html_file import TEMPLATES as REPORT_TEMPLATES
+from wsol.views.html_file import safe_json
 
 TEMPLATES = Path(__file__).with_name("templates")
 

@@ -16,7 +16,7 @@ from wsol.registry import suggest
 from wsol.run import Run, Split
 from wsol.runs.files import write_text
 from wsol.runs.history import Row
-from wsol.scoring.mask_distribution import default_classes, distribution
+from wsol.scoring.mask_distribution import default_classes, distribution, rows_with_masks
 from wsol.scoring.mask_effect import measure_masks
 from wsol.scoring.nll import DEFINITIONS, analyze_nll
 from wsol.scoring.protocols import VIEWS
@@ -63,6 +63,7 @@ def analyze_runs(
             run.path,
             method_name(run.config),
             out or (run.folder.analysis if split == "test" else run.folder.analysis / split),
+            "test" if split == "test" else "held-out",
             len(found.classes),
             analyze_nll(found),
             measure_masks(found),
@@ -110,8 +111,8 @@ def find_labels(predictions: Predictions, wanted: Sequence[str] | None) -> list[
         label = find_label(name, predictions.classes)
         if label is None:
             raise ConfigError(f"unknown class {name!r}{suggest(name, predictions.classes)}")
-        if label not in predictions.labels:
-            raise ConfigError(f"class {name!r} has no test image")
+        if label not in predictions.labels[rows_with_masks(predictions)]:
+            raise ConfigError(f"class {name!r} has no image with a mask to show")
         labels.append(label)
     return labels
 
@@ -146,6 +147,9 @@ def _write_files(
     rows = [[name, "n/a" if value is None else f"{value:.6f}"] for name, value in analyzed.nll.items()]
     uniform = ["uniform", f"{math.log(analyzed.num_classes):.6f}"]
     _write_csv(folder / "nll.csv", [["definition", "nll"], *rows, uniform])
+    title = f"{analyzed.method}, {run.config.model.backbone.name} ({run.name})"
+    if analyzed.scalars:
+        draw_scalars(analyzed.scalars, folder, title, formats)
     if effect is None:
         return
     low, high = effect.auc_interval
@@ -156,10 +160,7 @@ def _write_files(
     _write_csv(folder / "mask_effect.csv", [["figure", "value"], *figures, *interval, ["kind", effect.kind]])
     found = distribution(predictions, labels)
     write_mask_tables(found, folder)
-    title = f"{analyzed.method}, {run.config.model.backbone.name} ({run.name})"
     draw_mask_figures(found, predictions, folder, title, formats)
-    if analyzed.scalars:
-        draw_scalars(analyzed.scalars, folder, title, formats)
 
 
 def _write_csv(path: Path, rows: Sequence[Sequence[str]]) -> None:

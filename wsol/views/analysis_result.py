@@ -51,6 +51,7 @@ class AttentionRow:
 class AnalyzedRun:
     """One run: whether its attention acts, and the folder with what was written.
 
+    images: which ones were looked at, "test" or "held-out".
     effect: None where there is no mask over the classes. scalars: each learned number of the attention as
     (epoch, value), by its name. nll: by definition.
     """
@@ -58,28 +59,37 @@ class AnalyzedRun:
     run: Path
     method: str
     folder: Path
+    images: str
     num_classes: int
     nll: Mapping[str, float | None]
     effect: MaskEffect | None
     scalars: Mapping[str, Sequence[tuple[float, float]]]
 
     def __str__(self) -> str:
+        return "\n  ".join([*self._sentences(), *self._learned(), f"Wrote {self.folder}"])
+
+    def _sentences(self) -> list[str]:
         prediction = f"{self.nll['nll_prediction']:.3f}"
         guess = f"ln C = {math.log(self.num_classes):.3f} is a guess"
         if self.effect is None:
-            return f"{self.run}: {self.method} has no attention over the classes (NLL {prediction}; {guess})"
-        masks = " and ".join(f"{self.nll[name]:.3f} ({name})" for name in DEFINITIONS[1:])
-        lines = [
-            f"{self.run}: {self.method}, {self.effect.num_images} test images of {self.num_classes} classes",
+            return [f"{self.run}: {self.method} has no mask over the classes (NLL {prediction}; {guess})"]
+        of_masks = {name: self.nll[name] for name in DEFINITIONS[1:]}
+        masks = " and ".join(f"{value:.3f} ({name})" for name, value in of_masks.items() if value is not None)
+        images = f"{self.effect.num_images} {self.images} images of {self.num_classes} classes"
+        return [
+            f"{self.run}: {self.method}, {images}",
             f"{_sentence(self.effect.verdict)}",
             f"{_sentence(self.effect.consequence)}",
             f"NLL of the true class: {prediction} by the prediction, {masks} by the mask; {guess}.",
         ]
-        if self.scalars:
-            moved = (f"{name} {p[0][1]:.4g} to {p[-1][1]:.4g}" for name, p in self.scalars.items())
-            first, last = (next(iter(self.scalars.values()))[i][0] for i in (0, -1))
-            lines.append(f"From epoch {first:g} to {last:g}: {', '.join(moved)}.")
-        return "\n  ".join([*lines, f"Wrote {self.folder}"])
+
+    def _learned(self) -> list[str]:
+        """The learned numbers of all attentions, also of those at taps."""
+        if not self.scalars:
+            return []
+        moved = (f"{name} {p[0][1]:.4g} to {p[-1][1]:.4g}" for name, p in self.scalars.items())
+        first, last = (next(iter(self.scalars.values()))[i][0] for i in (0, -1))
+        return [f"From epoch {first:g} to {last:g}: {', '.join(moved)}."]
 
 
 @dataclass(frozen=True)

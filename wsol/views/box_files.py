@@ -1,8 +1,9 @@
 """What `wsol localize` writes: overlays, files of boxes, and a journal, so that it goes on after a kill.
 
 `boxes.jsonl` lies in the folder of results while photos are being looked at. Its first line holds the
-settings, each further line one photo with its boxes. Lines are only added, and each is written at once, so a
-kill loses at most the photo that was being looked at. When all photos are done, `finish` writes the files of
+settings, each further line one photo with its boxes and the *stamp* of its file (`wsol.data.photos`): a photo
+that was changed since then is looked at again. Lines are only added, and each is written at once, so a kill
+loses at most the photo that was being looked at. When all photos are done, `finish` writes the files of
 `wsol.views.box_formats` and removes the journal.
 """
 
@@ -35,9 +36,9 @@ class BoxJournal:
     >>> from wsol.records import Box
     >>> folder = Path(tempfile.mkdtemp())
     >>> with BoxJournal(folder, {"threshold": 0.2}) as journal:
-    ...     journal.add("bird.jpg", (40, 30), [Finding(0, "crow", 0.9, Box(1, 2, 30, 20))])
+    ...     journal.add("bird.jpg", "1 2", (40, 30), [Finding(0, "crow", 0.9, Box(1, 2, 30, 20))])
     >>> with BoxJournal(folder, {"threshold": 0.2}) as journal:
-    ...     done = journal.done()
+    ...     done = journal.done({"bird.jpg": "1 2"})
     ...     list(done), [path.name for path in journal.finish(done, ["crow"], {})]
     (['bird.jpg'], ['boxes.json', 'boxes.csv', 'boxes_coco.json'])
     """
@@ -48,7 +49,7 @@ class BoxJournal:
         self.folder, self.path = folder, folder / self.NAME
         # As JSON gives them back, so that a tuple equals the list that is read.
         self.settings: dict[str, Any] = json.loads(json.dumps(dict(settings)))
-        self._done: dict[str, PhotoBoxes] = {}
+        self._done: dict[str, tuple[str, PhotoBoxes]] = {}
         claim_folder(folder, overwrite or self.path.is_file())
         try:
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
@@ -63,14 +64,18 @@ class BoxJournal:
             self.close()
             raise
 
-    def done(self) -> dict[str, PhotoBoxes]:
-        """What is done, by the name of the photo, in the order in which it was done."""
-        return dict(self._done)
+    def done(self, stamps: Mapping[str, str]) -> dict[str, PhotoBoxes]:
+        """Of the photos with these stamps, by name, those that are done; with what was found in them."""
+        return {
+            name: self._done[name][1]
+            for name, stamp in stamps.items()
+            if name in self._done and self._done[name][0] == stamp
+        }
 
-    def add(self, name: str, size: tuple[int, int], findings: Sequence[Finding]) -> None:
-        """Note that a photo is done. size: its width and height."""
-        self._write(boxes_to_json(name, (size, findings)))
-        self._done[name] = (size, findings)
+    def add(self, name: str, stamp: str, size: tuple[int, int], findings: Sequence[Finding]) -> None:
+        """Note that a photo is done. stamp: of the file that was read. size: its width and height."""
+        self._write({**boxes_to_json(name, (size, findings)), "stamp": stamp})
+        self._done[name] = stamp, (size, findings)
 
     def finish(
         self, found: Mapping[str, PhotoBoxes], classes: Sequence[str], unreadable: Mapping[str, str]
@@ -121,7 +126,8 @@ class BoxJournal:
                 if number == 0:
                     self._require_same(record["settings"])
                 else:
-                    self._done[record["file"]] = boxes_from_json(record)
+                    # Journals of before have no stamps: their photos are looked at again.
+                    self._done[record["file"]] = record.get("stamp", ""), boxes_from_json(record)
             except (ValueError, KeyError, TypeError):
                 break  # what follows a damaged line is done again
             whole = end

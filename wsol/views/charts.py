@@ -1,7 +1,8 @@
-"""Charts as inline SVG: they take their colours from the page, so they follow its light and dark mode.
+"""Charts of the report: one record of what is drawn, for the page and for a paper.
 
-The page's script adds the read-out under the pointer from `data-chart`, and moves the line `.cursor` of a
-chart over thresholds with the slider.
+`svg` gives inline SVG that takes its colours from the page, so it follows light and dark mode. The page's
+script adds the read-out under the pointer from `data-chart`, and moves the line `.cursor` of a chart over
+thresholds with the slider. `draw` puts the same lines on matplotlib axes in the style of all figures.
 """
 
 from __future__ import annotations
@@ -10,12 +11,28 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from wsol.views.figure_style import (
+    COLUMN,
+    DASHES,
+    Format,
+    line_look,
+    new_figure,
+    paper_style,
+    save_figure,
+    without_math,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 WIDTH, HEIGHT = 380, 240
-TONES = 6  # colours that the page's style names
-LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 40
+TONES = 6  # colours that the page's style names: the first of the figures' style
+LEFT, RIGHT, TOP, BOTTOM = 50, 10, 10, 40
 
 
 @dataclass(frozen=True)
@@ -33,68 +50,128 @@ class Series:
     listed: bool = True
 
 
-def line_chart(
-    title: str,
-    series: Sequence[Series],
-    x_label: str,
-    y_label: str,
-    y_range: tuple[float, float] | None = None,
-    cursor: bool = False,
-    whole: bool = False,
-) -> Markup:
-    """A chart of lines; points that are no numbers are left out. '' where nothing is left to draw.
+@dataclass(frozen=True)
+class LineChart:
+    """A chart of lines; points that are no numbers are left out.
 
-    cursor: a line that the page's slider moves. whole: x counts something, as epochs do.
+    name: of its file. cursor: a line that the page's slider moves. whole: x counts something, as epochs do.
     """
-    kept = [_finite(s) for s in series]
-    kept = [s for s in kept if s.x]
-    if not kept:
-        return Markup("")
-    x_range = min(min(s.x) for s in kept), max(max(s.x) for s in kept)
-    if x_range[0] == x_range[1]:
-        x_range = x_range[0] - 0.5, x_range[1] + 0.5
-    if y_range is None:
-        y_range = _padded(min(min(s.y) for s in kept), max(max(s.y) for s in kept))
-    axes = _Axes(x_range, y_range)
-    parts = [axes.grid(x_label, y_label, 1 if whole else 0)]
-    for s in kept:
-        points = " ".join(f"{axes.px(x):.1f},{axes.py(y):.1f}" for x, y in zip(s.x, s.y, strict=True))
-        if len(s.x) == 1:
-            x, y = points.split(",")
-            parts.append(f'<circle class="dot tone{s.tone % TONES}" cx="{x}" cy="{y}" r="3"/>')
-        else:
-            parts.append(f'<polyline class="{_style(s)}" points="{points}"/>')
-    if cursor:
-        parts.append(f'<line class="cursor" y1="{TOP}" y2="{HEIGHT - BOTTOM}" x1="-9" x2="-9"/>')
-    parts.append(f'<line class="hover" y1="{TOP}" y2="{HEIGHT - BOTTOM}" x1="-9" x2="-9"/>')
-    data = {
-        "x": list(x_range),
-        "px": [LEFT, WIDTH - RIGHT],
-        "xLabel": x_label,
-        "series": [{"name": s.name, "x": list(s.x), "y": list(s.y)} for s in kept],
-    }
-    return _figure(title, "".join(parts), kept, f' data-chart="{escape(json.dumps(data))}"')
+
+    name: str
+    title: str
+    series: Sequence[Series]
+    x_label: str
+    y_label: str
+    y_range: tuple[float, float] | None = None
+    cursor: bool = False
+    whole: bool = False
+
+    def kept(self) -> list[Series]:
+        """The lines that have points."""
+        return [s for s in map(_finite, self.series) if s.x]
+
+    def svg(self) -> Markup:
+        """'' where nothing is left to draw."""
+        kept = self.kept()
+        if not kept:
+            return Markup("")
+        x_range = min(min(s.x) for s in kept), max(max(s.x) for s in kept)
+        if x_range[0] == x_range[1]:
+            x_range = x_range[0] - 0.5, x_range[1] + 0.5
+        spread = _padded(min(min(s.y) for s in kept), max(max(s.y) for s in kept))
+        axes = _Axes(x_range, self.y_range or spread)
+        parts = [axes.grid(self.x_label, self.y_label, 1 if self.whole else 0)]
+        for s in kept:
+            points = " ".join(f"{axes.px(x):.1f},{axes.py(y):.1f}" for x, y in zip(s.x, s.y, strict=True))
+            if len(s.x) == 1:
+                x, y = points.split(",")
+                parts.append(f'<circle class="dot tone{s.tone % TONES}" cx="{x}" cy="{y}" r="3"/>')
+            else:
+                parts.append(f'<polyline class="{_style(s)}" points="{points}"/>')
+        if self.cursor:
+            parts.append(f'<line class="cursor" y1="{TOP}" y2="{HEIGHT - BOTTOM}" x1="-9" x2="-9"/>')
+        parts.append(f'<line class="hover" y1="{TOP}" y2="{HEIGHT - BOTTOM}" x1="-9" x2="-9"/>')
+        data = {
+            "x": list(x_range),
+            "px": [LEFT, WIDTH - RIGHT],
+            "xLabel": self.x_label,
+            "series": [{"name": s.name, "x": list(s.x), "y": list(s.y)} for s in kept],
+        }
+        return _figure(self.title, "".join(parts), kept, f' data-chart="{escape(json.dumps(data))}"')
+
+    def draw(self, axes: Axes) -> None:
+        kept = self.kept()
+        by_run = any(s.dashed for s in kept)  # then dashes tell two lines of a run apart, not the runs
+        for s in kept:
+            look: dict[str, Any] = line_look(s.tone)
+            if by_run:
+                look["linestyle"] = DASHES[1 if s.dashed else 0]
+            dots: dict[str, Any] = {"marker": "o" if len(s.x) < 15 else "", "markersize": 2}
+            axes.plot(s.x, s.y, label=without_math(s.name) if s.listed else "_", **look, **dots)
+        if self.y_range:
+            axes.set_ylim(*self.y_range)
+        axes.set(xlabel=self.x_label, ylabel=self.y_label)
+        axes.locator_params(axis="x", integer=self.whole)
 
 
-def histogram(title: str, edges: Sequence[float], counts: Sequence[Series], x_label: str) -> Markup:
+@dataclass(frozen=True)
+class Histogram:
     """Outlined bars of several counts over the same bins, as shares in percent; `Series.y` are the counts."""
-    if not counts or not any(sum(s.y) for s in counts):
-        return Markup("")
-    shares = []
-    for s in counts:
-        total = sum(s.y) or 1
-        shares.append([100 * v / total for v in s.y])
-    axes = _Axes((edges[0], edges[-1]), (0, _padded(0, max(max(v) for v in shares))[1]))
-    parts = [axes.grid(x_label, "share of values (%)")]
-    for s, values in zip(counts, shares, strict=True):
-        path = [f"M{axes.px(edges[0]):.1f},{axes.py(0):.1f}"]
-        for left, right, value in zip(edges[:-1], edges[1:], values, strict=True):
-            path.append(
-                f"L{axes.px(left):.1f},{axes.py(value):.1f}L{axes.px(right):.1f},{axes.py(value):.1f}"
-            )
-        path.append(f"L{axes.px(edges[-1]):.1f},{axes.py(0):.1f}Z")
-        parts.append(f'<path class="bars tone{s.tone % TONES}" d="{"".join(path)}"/>')
-    return _figure(title, "".join(parts), counts)
+
+    name: str
+    title: str
+    edges: Sequence[float]
+    counts: Sequence[Series]
+    x_label: str
+
+    def kept(self) -> list[Series]:
+        """Shares instead of counts, of those that count anything."""
+        return [replace(s, y=[100 * v / sum(s.y) for v in s.y]) for s in self.counts if sum(s.y)]
+
+    def svg(self) -> Markup:
+        """'' where there is nothing to count."""
+        kept, edges = self.kept(), self.edges
+        if not kept:
+            return Markup("")
+        axes = _Axes((edges[0], edges[-1]), (0, _padded(0, max(max(s.y) for s in kept))[1]))
+        parts = [axes.grid(self.x_label, SHARE)]
+        for s in kept:
+            path = [f"M{axes.px(edges[0]):.1f},{axes.py(0):.1f}"]
+            for left, right, value in zip(edges[:-1], edges[1:], s.y, strict=True):
+                path.append(
+                    f"L{axes.px(left):.1f},{axes.py(value):.1f}L{axes.px(right):.1f},{axes.py(value):.1f}"
+                )
+            path.append(f"L{axes.px(edges[-1]):.1f},{axes.py(0):.1f}Z")
+            parts.append(f'<path class="bars tone{s.tone % TONES}" d="{"".join(path)}"/>')
+        return _figure(self.title, "".join(parts), kept)
+
+    def draw(self, axes: Axes) -> None:
+        for s in self.kept():
+            look = line_look(s.tone)
+            axes.stairs(s.y, self.edges, fill=True, alpha=0.16, color=look["color"])
+            axes.stairs(s.y, self.edges, label=without_math(s.name), lw=1.2, **look)
+        axes.set(xlabel=self.x_label, ylabel=SHARE)
+        axes.set_ylim(bottom=0)
+
+
+Chart = LineChart | Histogram
+SHARE = "share of values (%)"
+
+
+def write_charts(charts: Sequence[Chart], folder: Path, formats: Sequence[Format]) -> list[Path]:
+    """Each chart as a figure of a column's width, by its name. One with nothing to draw has no file."""
+    paths = []
+    for chart in charts:
+        if not chart.kept():
+            continue
+        with paper_style():
+            figure = new_figure(COLUMN, title=chart.title)
+            axes = figure.subplots()
+            chart.draw(axes)
+            if axes.get_legend_handles_labels()[0]:
+                figure.legend(loc="outside lower center", ncols=2)
+            paths += save_figure(figure, folder, chart.name, formats)
+    return paths
 
 
 def ticks(low: float, high: float, about: int = 5, least: float = 0) -> list[float]:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from wsol.scoring.significance import ALPHA, Spread
 from wsol.views import comparison_formats
+from wsol.views.comparison_figure import draw_comparison
+from wsol.views.comparison_page import comparison_page
 
 CHOSEN_MARKS = {"threshold": "†", "checkpoint": "‡"}
 
@@ -68,9 +70,13 @@ class Comparison:
         """One line for each row, with mean, deviation, number of runs and p-value of each figure."""
         return comparison_formats.to_csv(self.rows)
 
+    def to_page(self) -> str:
+        """One HTML file in the style of the report; it loads nothing."""
+        return comparison_page(self.rows, self.caption)
+
     def draw(self, path: Path) -> None:
-        """A picture: a panel for each figure, a dot with its deviation for each row."""
-        comparison_formats.draw(self.rows, self.caption, path)
+        """A figure as .png, .pdf or .svg: a panel for each figure, a dot with its deviation for each row."""
+        draw_comparison(self.rows, self.caption, path)
 
     def __str__(self) -> str:
         return self.to_markdown()

@@ -1,24 +1,19 @@
-"""The rows of a comparison as Markdown, LaTeX, CSV, HTML or a picture."""
+"""The rows of a comparison as Markdown, LaTeX, CSV or HTML."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-import textwrap
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wsol.runs.files import replacing
 from wsol.scoring.metrics import Metric, headline_metrics
 from wsol.scoring.significance import Spread
 
 if TYPE_CHECKING:
     from wsol.views.comparison import ComparedRow
-
-OWN, OTHERS = "#1b6ca8", "#8a8a8a"
 
 
 def shown_metrics(rows: Sequence[ComparedRow]) -> list[Metric]:
@@ -26,7 +21,8 @@ def shown_metrics(rows: Sequence[ComparedRow]) -> list[Metric]:
     return [m for key, m in headline_metrics().items() if any(key in row.figures for row in rows)]
 
 
-def _value(sample: Spread, plus_minus: str) -> str:
+def value_text(sample: Spread, plus_minus: str) -> str:
+    """The mean, with its deviation where there is one."""
     return (
         f"{sample.mean:.2f}" if math.isnan(sample.std) else f"{sample.mean:.2f}{plus_minus}{sample.std:.2f}"
     )
@@ -41,7 +37,7 @@ def _cells(
         if sample is None:
             cells.append(none)
             continue
-        text = _value(sample, plus_minus)
+        text = value_text(sample, plus_minus)
         text = bold.format(text) if key in row.best else text
         cells.append(text + (star if row.significant(key) else ""))
     return cells
@@ -116,46 +112,3 @@ def to_csv(rows: Sequence[ComparedRow]) -> str:
         words = [row.backbone, row.method, row.source, row.data, row.protocol, " ".join(row.chosen), row.note]
         writer.writerow([*words, *cells])
     return file.getvalue()
-
-
-def draw(rows: Sequence[ComparedRow], caption: str, path: Path) -> None:
-    """One panel for each figure, a dot with its deviation for each row; best filled, significant starred."""
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
-    shown = shown_metrics(rows)
-    height = 1.2 + 0.32 * len(rows)
-    figure = Figure(figsize=(2.6 + 2.2 * len(shown), height), layout="constrained")
-    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
-    labels = [f"{r.backbone}  {r.method}, {r.marked_source}" for r in rows]
-    for panel, metric in zip(panels, shown, strict=True):
-        for y, row in enumerate(rows):
-            sample = row.figures.get(metric.key)
-            if sample is None:
-                continue
-            panel.errorbar(
-                sample.mean,
-                y,
-                xerr=0 if math.isnan(sample.std) else sample.std,
-                fmt="o",
-                color=OTHERS if row.published else OWN,
-                markerfacecolor=None if metric.key in row.best else "white",
-                markersize=6,
-                capsize=2,
-            )
-            if row.significant(metric.key):
-                panel.annotate("*", (sample.mean, y), xytext=(4, 2), textcoords="offset points")
-        panel.set_title(metric.short, fontsize=10)
-        panel.grid(axis="x", color="#e4e4e4")
-        panel.set_axisbelow(True)
-    panels[0].set_yticks(range(len(rows)), labels, fontsize=8)
-    panels[0].set_ylim(len(rows) - 0.5, -0.5)
-    marks = [
-        Line2D([], [], color=OWN, marker="o", linestyle="", label="ours, filled where best"),
-        Line2D([], [], color=OTHERS, marker="o", linestyle="", label="published, filled where best"),
-    ]
-    figure.legend(handles=marks, loc="outside upper right", ncols=2, fontsize=8, frameon=False)
-    width = int(16 * figure.get_figwidth())
-    figure.supxlabel("\n".join(textwrap.wrap(caption, width)), fontsize=8)
-    with replacing(path, parents=True) as draft:
-        figure.savefig(draft, dpi=150, format="png")

@@ -16,6 +16,7 @@ from wsol.errors import ConfigError
 from wsol.runs.files import replacing
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Format = Literal["png", "pdf", "svg"]
@@ -72,12 +73,22 @@ def line_look(place: int) -> dict[str, Any]:
     return {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
 
 
+def legend_below(axes: Axes) -> None:
+    """A legend under the label of the x axis, where it hides no line."""
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.3), ncols=2)
+
+
+def without_math(name: str) -> str:
+    """A name as matplotlib prints it: what stands between two dollars would be read as a formula."""
+    return name.replace("$", r"\$")
+
+
 def new_figure(width: float = COLUMN, height: float = HEIGHT, title: str = "") -> Figure:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     if title:
-        figure.suptitle(title)
+        figure.suptitle(without_math(title))
     return figure
 
 
@@ -85,18 +96,25 @@ def check_formats(formats: Sequence[str]) -> tuple[Format, ...]:
     """The formats, each once. Raises ConfigError for one that figures cannot have."""
     unknown = [name for name in formats if name not in FORMATS]
     if unknown or not formats:
-        raise ConfigError(
-            f"formats {' '.join(unknown) or 'none'}: figures are written as {', '.join(FORMATS)}"
-        )
+        named = " ".join(unknown).strip() or "none"
+        raise ConfigError(f"formats {named}: figures are written as {', '.join(FORMATS)}")
     return tuple(dict.fromkeys(formats))  # type: ignore[arg-type]
 
 
 def save_figure(figure: Figure, folder: Path, name: str, formats: Sequence[Format]) -> list[Path]:
-    """`name`.png and so on in the folder; files of the same figure do not differ from day to day."""
-    dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-    paths = []
-    for suffix in formats:
-        paths.append(folder / f"{name}.{suffix}")
-        with replacing(paths[-1]) as draft:
-            figure.savefig(draft, format=suffix, metadata=dates.get(suffix))
+    """`name`.png and so on in the folder."""
+    paths = [folder / f"{name}.{suffix}" for suffix in formats]
+    for path in paths:
+        write_figure(figure, path)
     return paths
+
+
+def write_figure(figure: Figure, path: Path, parents: bool = False) -> None:
+    """One file, in the format that its name ends with; files of equal figures do not differ from day to day.
+
+    Raises ConfigError for another ending.
+    """
+    (suffix,) = check_formats([path.suffix.removeprefix(".").lower()])
+    undated = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    with paper_style(), replacing(path, parents=parents) as draft:
+        figure.savefig(draft, format=suffix, metadata=undated.get(suffix))

@@ -1,4 +1,4 @@
-"""What the report's gallery needs of every image, packed small: thumbnails, quantised maps, boxes at every
+"""What the report's gallery needs of every image, packed small: pictures, quantised maps, boxes at every
 threshold.
 
 The page does not find boxes or judge them. For each image, threshold and map it gets from here the box in
@@ -9,23 +9,16 @@ the image is a hit, and the outcome. Arrays travel as base64 of little-endian by
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from wsol.data.image import in_threads, read_image
 from wsol.drawing.colours import heat_table, to_levels
-from wsol.errors import DataError
 from wsol.records import Box
 
-THUMB_SIDE = 256
-THUMB_QUALITY = 62
 HIT_BIT = 0x8000
 
 FloatArray = NDArray[np.floating]
@@ -92,14 +85,18 @@ class GallerySide:
 
 @dataclass(frozen=True)
 class GalleryImages:
-    """What is the same for every run: the photos and their truth. `regions`: what the maps cover of each."""
+    """What is the same for every run: the photos and their truth. `regions`: what the maps cover of each.
+
+    pictures: data URIs. large: addresses of larger pictures beside the page, where there are some.
+    """
 
     names: Sequence[str]
-    paths: Sequence[Path]
+    pictures: Sequence[str]
     labels: Sequence[int]
     sizes: Sequence[tuple[int, int]]
     truth: Sequence[Sequence[Box]]
     regions: Sequence[Box]
+    large: Sequence[str] = ()
 
     def pack(self) -> dict[str, Any]:
         shares = [
@@ -113,7 +110,8 @@ class GalleryImages:
             "height": [h for _, h in self.sizes],
             "truth": [[[round(v, 2) for v in box] for box in boxes] for boxes in self.truth],
             "region": shares,
-            "thumb": list(in_threads(thumbnail, self.paths)),
+            "picture": list(self.pictures),
+            "large": list(self.large),
         }
 
 
@@ -141,18 +139,6 @@ def pack_gallery(
         "images": images.pack(),
         "runs": [side.pack(sizes) for side in sides],
     }
-
-
-def thumbnail(path: Path) -> str:
-    """The photo as a small WebP in a data URI; a grey square where it cannot be read."""
-    try:
-        photo = Image.fromarray(read_image(path, at_least=THUMB_SIDE))
-    except DataError:
-        photo = Image.new("RGB", (8, 8), (128, 128, 128))
-    photo.thumbnail((THUMB_SIDE, THUMB_SIDE), Image.Resampling.LANCZOS)
-    file = io.BytesIO()
-    photo.save(file, "WEBP", quality=THUMB_QUALITY, method=2)
-    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
 
 
 def base64_of(array: NDArray[Any]) -> str:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wsol.class_names import display_names
-from wsol.localization.predictions import Flag, Predictions
+from wsol.localization.predictions import Predictions
 from wsol.runs.files import write_text
-from wsol.scoring.mask_distribution import QUANTILES, MaskDistribution
+from wsol.scoring.mask_distribution import QUANTILES, MaskDistribution, rows_with_masks
 from wsol.views.figure_style import (
     COLOURS,
     COLUMN,
@@ -23,10 +23,12 @@ from wsol.views.figure_style import (
     PAGE,
     SHADE,
     Format,
+    legend_below,
     line_look,
     new_figure,
     paper_style,
     save_figure,
+    without_math,
 )
 
 if TYPE_CHECKING:
@@ -97,7 +99,7 @@ def draw_scalars(
             axes.set_xlabel("epoch")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, nbins=4))
             axes.yaxis.set_major_locator(MaxNLocator(nbins=4))
-            axes.yaxis.set_major_formatter("{x:.3g}")
+            axes.yaxis.set_major_formatter("{x:.4g}")
             if max(values) - min(values) < 0.01 * abs(values[0]):  # no more than noise: draw it flat
                 axes.set_ylim(*sorted((0.95 * values[0], 1.05 * values[0])))
         for axes in list(figure.axes)[len(series) :]:
@@ -132,11 +134,11 @@ def _draw_means(found: MaskDistribution, shown: list[str], names: list[str], tit
 def _draw_lines(axes: Axes, found: MaskDistribution, shown: list[str], channels: range) -> None:
     for place, (name, mean) in enumerate(zip(shown, found.means, strict=True)):
         values = mean[channels.start : channels.stop]
-        axes.plot(list(channels), values, label=name, **{**line_look(place), "linewidth": 0.9})
+        axes.plot(list(channels), values, label=without_math(name), **{**line_look(place), "linewidth": 0.9})
 
 
 def _name_channels(axes: Axes, channels: range, names: list[str]) -> None:
-    shown = [_short(names[channel]) for channel in channels]
+    shown = [without_math(_short(names[channel])) for channel in channels]
     axes.set_xticks(list(channels), shown, rotation=40, ha="right", rotation_mode="anchor")
 
 
@@ -148,7 +150,7 @@ def _draw_histogram(found: MaskDistribution, shown: list[str], title: str) -> Fi
         pairs = counts.reshape(-1, 2).sum(axis=1)  # the table has twice as many bins
         shares = 100 * pairs / max(pairs.sum(), 1)
         axes.stairs(shares, found.edges[::2], fill=True, color=COLOURS[place % len(COLOURS)])
-        axes.set_title(name, loc="left", pad=2)
+        axes.set_title(without_math(name), loc="left", pad=2)
         axes.locator_params(axis="y", nbins=2)
     panels[-1].set_xlabel("mask")
     panels[-1].locator_params(axis="x", nbins=5)
@@ -165,9 +167,10 @@ def _draw_boxes(found: MaskDistribution, names: list[str], title: str) -> Figure
     axes.hlines(places, least, most, color=COLOURS[0], linewidth=0.9)
     axes.barh(places, upper - lower, left=lower, height=0.5, color="white", edgecolor=COLOURS[0], zorder=3)
     axes.vlines(median, places - 0.25, places + 0.25, color=COLOURS[1], linewidth=1.6, zorder=4)
-    axes.set_yticks(places, [_short(names[channel]) for channel in found.channels.tolist()])
+    shown = [without_math(_short(names[channel])) for channel in found.channels.tolist()]
+    axes.set_yticks(places, shown)
     axes.invert_yaxis()
-    axes.set_xlabel("mask over all test images")
+    axes.set_xlabel("mask over all images")
     axes.locator_params(axis="x", nbins=5)
     return figure
 
@@ -189,16 +192,14 @@ def _draw_true_class(predictions: Predictions, title: str) -> Figure:
     axes.set_xlabel("mask")
     axes.set_ylabel("share of values (%)")
     axes.locator_params(axis="x", nbins=5)
-    axes.legend()
+    legend_below(axes)
     return figure
 
 
 def _own_and_others(predictions: Predictions) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     assert predictions.masks is not None
-    readable = (predictions.flags & Flag.UNREADABLE) == 0
-    masks = np.asarray(predictions.masks[readable], dtype=np.float64)
-    finite = np.isfinite(masks).all(axis=1)
-    masks, labels = masks[finite], predictions.labels[readable][finite]
+    rows = rows_with_masks(predictions)
+    masks, labels = np.asarray(predictions.masks[rows], dtype=np.float64), predictions.labels[rows]
     true = np.zeros(masks.shape, dtype=bool)
     true[np.arange(len(labels)), labels] = True
     return masks[true], masks[~true]

@@ -12,11 +12,14 @@ from wsol.errors import RunFolderError
 LONGEST = 255  # bytes of a file name, on nearly every file system
 
 
-def claim_folder(folder: Path, overwrite: bool = False) -> Path:
-    """The folder for results, made where it is missing; one that holds something is refused."""
+def claim_folder(folder: Path, overwrite: bool = False, option: str = "--out") -> Path:
+    """The folder for results, made where it is missing; one that holds something is refused.
+
+    option: what named the folder.
+    """
     try:
         if folder.exists() and not overwrite and any(folder.iterdir()):
-            raise RunFolderError(f"{folder}: not empty; choose another --out or allow it with --overwrite")
+            raise RunFolderError(f"{folder}: not empty; choose another {option} or allow it with --overwrite")
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RunFolderError(f"{folder}: cannot be used as a folder: {error.strerror}") from None

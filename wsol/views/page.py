@@ -1,25 +1,13 @@
-"""The report as one HTML file that holds everything it shows and loads nothing.
-
-Templates, style and script lie in `templates/`. Names of classes, files and runs are escaped; a content
-security policy lets the page run its own script, known by its digest, and nothing else.
-"""
+"""What the report shows, as a record, and its HTML."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
-from wsol.version import __version__
-
-TEMPLATES = Path(__file__).with_name("templates")
+from wsol.views.charts import Chart
+from wsol.views.html_file import render_html, safe_json
 
 
 @dataclass(frozen=True)
@@ -61,10 +49,45 @@ class RunFacts:
 
 
 @dataclass(frozen=True)
-class MaskSection:
-    """Charts and a table on the attention masks; the first column names the run."""
+class ClassRow:
+    """A line of the table of classes; its name leads to the view of the class."""
 
-    charts: Sequence[Markup]
+    label: int
+    name: str
+    cells: Sequence[str]
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """Two classes that are taken for each other.
+
+    told: how often, in words. points: what it costs, by run. shots: some of its images, by their place in the
+    gallery.
+    """
+
+    labels: tuple[int, int]
+    name: str
+    told: Sequence[str]
+    points: Sequence[str]
+    shots: Sequence[int]
+
+
+@dataclass(frozen=True)
+class ConfusionSection:
+    """The confusions of classes that cost most. columns: the headings of `PairRow.points`."""
+
+    words: str
+    columns: Sequence[str]
+    rows: Sequence[PairRow]
+    note: str
+
+
+@dataclass(frozen=True)
+class MaskSection:
+    """What is said of the attention masks: by run in words, in charts, and in a table of runs."""
+
+    words: Sequence[tuple[str, Sequence[str]]]  # (run, sentences)
+    charts: Sequence[Chart]
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str
@@ -83,50 +106,39 @@ class Page:
     gallery: Mapping[str, Any]  # from `wsol.views.gallery.pack_gallery`
     gallery_note: str
     class_columns: Sequence[tuple[str, bool]]  # (heading, whether its cells are numbers)
-    class_rows: Sequence[Sequence[str]]
-    charts: Sequence[Markup] = ()
+    class_rows: Sequence[ClassRow]
+    confusions: ConfusionSection | None = None
+    charts: Sequence[Chart] = ()
     masks: MaskSection | None = None
+    assets: str = ""  # the folder of large pictures beside the page; '' where the page holds everything
     warnings: Sequence[str] = field(default=())
+
+    def sections(self) -> list[tuple[str, str]]:
+        """(anchor, heading) of what is there."""
+        return [
+            ("results", "Results"),
+            *([("charts", "Curves")] if self.charts else []),
+            ("gallery", "Gallery"),
+            ("classes", "Classes"),
+            *([("confusions", "Confusions")] if self.confusions else []),
+            *([("masks", "Attention")] if self.masks else []),
+            ("config", "Configuration"),
+        ]
+
+    def all_charts(self) -> list[Chart]:
+        return [*self.charts, *(self.masks.charts if self.masks else [])]
 
 
 def render(page: Page) -> str:
     """The page as HTML."""
-    from jinja2 import Environment, FileSystemLoader
-
-    environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True)
-    css = (TEMPLATES / "page.css").read_text(encoding="utf-8")
-    js = (TEMPLATES / "page.js").read_text(encoding="utf-8")
-    sections = [
-        ("results", "Results"),
-        *([("charts", "Curves")] if page.charts else []),
-        ("gallery", "Gallery"),
-        ("classes", "Classes"),
-        *([("masks", "Masks")] if page.masks else []),
-        ("config", "Configuration"),
-    ]
-    return environment.get_template("page.html").render(
-        vars(page)
-        | {
-            "policy": (
-                f"default-src 'none'; img-src data:; style-src '{_digest(css)}'; script-src '{_digest(js)}'; "
-                "base-uri 'none'; form-action 'none'"
-            ),
-            "css": Markup(css),
-            "js": Markup(js),
+    return render_html(
+        "runs.html",
+        ["page.js", "gallery.js", "views.js"],
+        {
+            **vars(page),
             "data": safe_json(page.gallery),
-            "sections": sections,
+            "sections": page.sections(),
             "num_thresholds": len(page.gallery["thresholds"]),
-            "version": __version__,
-            "date": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        }
+        },
+        beside=bool(page.assets),
     )
-
-
-def safe_json(values: Any) -> Markup:
-    """JSON that may stand inside a script element: no text in it can end the element or start another."""
-    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +17,18 @@ from wsol.config_file import dump_config
 from wsol.errors import ConfigError
 from wsol.records import Box
 from wsol.run import Run
+from wsol.runs.files import read_regular
 from wsol.scoring.error_kinds import OUTCOMES
 from wsol.scoring.judged import Judged
 from wsol.scoring.metrics import metrics
 from wsol.scoring.protocols import Protocol
 from wsol.views.gallery import GalleryImages, GallerySide, MapView, pack_gallery
+from wsol.views.gallery_pictures import LARGE, THUMBNAIL, PictureSize, choose_size, data_uris, write_pictures
 from wsol.views.page import Page, RunFacts
+from wsol.views.report_classes import class_table, class_views, confusion_section, misnamed_images
 from wsol.views.report_figures import (
     THRESHOLDS_NOTE,
     accuracy_charts,
-    class_table,
     headline_cards,
     learning_charts,
     live_figures,
@@ -35,7 +40,8 @@ from wsol.views.side_by_side import TOP, TRUE, Measured, measure
 
 NUM_THRESHOLDS = 100
 LARGEST_FILE = 38_000_000
-BYTES_OF_PHOTO = 12_000  # a thumbnail of 256 pixels with its texts, in base64
+BYTES_OF_PHOTO = 12_000  # a picture of the smallest size with its texts, in base64
+BYTES_OF_TEXTS = 500  # name, sizes, truth boxes
 BYTES_OF_MAPS = 3_600  # the boxes, overlaps, maps and outcomes of one run, in base64
 
 GALLERY_NOTE = (
@@ -48,10 +54,47 @@ ALL_CONTOURS_NOTE = (
     " This protocol counts the best of all contours: the box that is drawn is the one around the largest "
     "contour, the IoU that of the best contour."
 )
+SMALL_NOTE = (
+    " To keep this file small, its pictures have no more than {side} pixels; with `--assets DIR`, "
+    "`wsol report` writes larger ones beside it."
+)
 
 
-def build_page(runs: Sequence[Run], protocol: Protocol | None = None, num_images: int | None = None) -> Page:
-    """Everything that the report shows. num_images: the most in the gallery; None for what fits."""
+@dataclass(frozen=True)
+class Assets:
+    """A folder for large pictures, and its address as the page sees it."""
+
+    folder: Path
+    address: str
+
+    @classmethod
+    def beside(cls, page: Path, folder: Path) -> Assets:
+        """The folder as a page in a file sees it.
+
+        >>> Assets.beside(Path("out/report.html"), Path("out/large pictures")).address
+        'large%20pictures'
+        """
+        try:
+            way = Path(os.path.relpath(folder, page.parent)).as_posix()
+        except ValueError:  # another drive of Windows
+            return cls(folder, folder.resolve().as_uri())
+        return cls(folder, quote(way))
+
+    def write(self, paths: Sequence[Path]) -> list[str]:
+        """Large pictures of these photos; returns their addresses."""
+        return [f"{self.address}/{quote(name)}" for name in write_pictures(paths, self.folder)]
+
+
+def build_page(
+    runs: Sequence[Run],
+    protocol: Protocol | None = None,
+    num_images: int | None = None,
+    assets: Assets | None = None,
+) -> Page:
+    """Everything that the report shows. num_images: the most in the gallery; None for what fits.
+
+    assets: where large pictures are written; None for pictures inside the page alone.
+    """
     if num_images is not None and num_images < 0:
         raise ConfigError(f"images {num_images}: not less than 0")
     protocol = protocol or runs[0].protocol()
@@ -63,6 +106,10 @@ def build_page(runs: Sequence[Run], protocol: Protocol | None = None, num_images
     judged = [m.judge(thresholds) for m in measured]
     live = [live_figures(true) for true, _ in judged]
     sides = [gallery_side(m, *both, rows, own) for m, both, own in zip(measured, judged, live, strict=True)]
+    misnamed = misnamed_images(measured, [true for true, _ in judged])
+    paths = first.image_paths(rows.tolist())
+    picture = THUMBNAIL if assets else picture_size(paths, len(measured))
+    images = gallery_images(first, rows, data_uris(paths, picture), assets.write(paths) if assets else [])
     classes = display_names(first.predictions.classes)
     columns, class_rows = class_table(measured)
     several_contours = protocol.extraction.single_box != protocol.extraction.box
@@ -78,24 +125,30 @@ def build_page(runs: Sequence[Run], protocol: Protocol | None = None, num_images
         figures=[(metric.short, metric.meaning) for metric in shown_metrics(measured)],
         result_rows=result_rows(measured),
         results_note=THRESHOLDS_NOTE,
-        gallery=pack_gallery(
-            gallery_images(first, rows),
-            sides,
-            classes,
-            OUTCOMES,
-            thresholds.tolist(),
-            start=int(np.flatnonzero(thresholds == first.scores.threshold)[0]),
-        ),
+        gallery={
+            **pack_gallery(
+                images,
+                sides,
+                classes,
+                OUTCOMES,
+                thresholds.tolist(),
+                start=int(np.flatnonzero(thresholds == first.scores.threshold)[0]),
+            ),
+            "class_views": class_views(measured, [true for true, _ in judged], misnamed),
+        },
         gallery_note=GALLERY_NOTE
         + (ALL_CONTOURS_NOTE if several_contours else "")
-        + (f" Shown are {len(rows):,} of {total:,} images, taken evenly." if len(rows) < total else ""),
+        + (f" Shown are {len(rows):,} of {total:,} images, taken evenly." if len(rows) < total else "")
+        + (SMALL_NOTE.format(side=picture.side) if picture.side < LARGE and not assets else ""),
         class_columns=columns,
         class_rows=class_rows,
+        confusions=confusion_section(measured, misnamed, rows),
         charts=[
             *learning_charts(measured),
             *accuracy_charts(measured, [true for true, _ in judged], live),
         ],
         masks=mask_section(measured),
+        assets=assets.folder.name if assets else "",
         warnings=[text for m in measured for text in faults(m)],
     )
 
@@ -117,17 +170,26 @@ def gallery_rows(total: int, num_runs: int, limit: int | None) -> NDArray[np.int
     return np.unique(np.linspace(0, total - 1, wanted).round().astype(np.int64)) if wanted else np.arange(0)
 
 
-def gallery_images(measured: Measured, rows: NDArray[np.int64]) -> GalleryImages:
+def picture_size(paths: Sequence[Path], num_runs: int) -> PictureSize:
+    """As large as the file's limit allows, beside what the runs need of it."""
+    others = len(paths) * (BYTES_OF_TEXTS + num_runs * BYTES_OF_MAPS)
+    return choose_size(paths, LARGEST_FILE - others)
+
+
+def gallery_images(
+    measured: Measured, rows: NDArray[np.int64], pictures: Sequence[str], large: Sequence[str]
+) -> GalleryImages:
     predictions, listed = measured.predictions, rows.tolist()
     sizes = [predictions.size(row) for row in listed]
     drawn = [(max(width, 1), max(height, 1)) for width, height in sizes]  # an unreadable image has no size
     return GalleryImages(
         names=[predictions.names[row] for row in listed],
-        paths=measured.image_paths(listed),
+        pictures=pictures,
         labels=predictions.labels[rows].tolist(),
         sizes=drawn,
         truth=[[Box(*box) for box in predictions.truths(row).tolist()] for row in listed],
         regions=[predictions.view.region(size) for size in drawn],
+        large=large,
     )
 
 
@@ -192,7 +254,7 @@ def run_facts(measured: Measured) -> RunFacts:
 def _json_facts(path: Path, title: str) -> list[tuple[str, str]]:
     """A small JSON file of the run folder in one line, if it exists."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(read_regular(path))
         plain = {k: v for k, v in record.items() if isinstance(v, (str, int, float)) and v != ""}
     except (OSError, ValueError, AttributeError):
         return []

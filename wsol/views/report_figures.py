@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
-from wsol.class_names import display_names
 from wsol.scoring.judged import Judged
 from wsol.scoring.metrics import KINDS, Kind, Metric, headline_metrics, metrics
 from wsol.scoring.scores import Scores
-from wsol.views.charts import Series, line_chart
+from wsol.views.charts import LineChart, Series
 from wsol.views.page import Card, Cell, ResultRow
 from wsol.views.side_by_side import Measured
 
@@ -117,29 +115,7 @@ def _percent(figures: Mapping[str, float], key: str) -> str:
     return f"{figures[key]:.1f}" if key in figures else ""
 
 
-def class_table(measured: Sequence[Measured]) -> tuple[list[tuple[str, bool]], list[list[str]]]:
-    """(columns, rows) of the figures of each class, runs beside each other."""
-    several = len(measured) > 1
-    wanted = ("top1_loc", "gt_known_loc") if several else ("top1_cls", "top1_loc", "top5_loc", "gt_known_loc")
-    known = metrics()
-    columns: list[tuple[str, bool]] = [("class", False), ("images", True)]
-    columns += [
-        (f"{one.name} {known[key].short}" if several else known[key].short, True)
-        for one in measured
-        for key in wanted
-    ]
-    tables = [{row.name: row for row in one.scores.per_class} for one in measured]
-    classes = measured[0].predictions.classes
-    rows = []
-    for name, shown in zip(classes, display_names(classes), strict=True):
-        if name in tables[0]:
-            own = [table[name].figures if name in table else {} for table in tables]
-            cells = [_percent(figures, key) for figures in own for key in wanted]
-            rows.append([shown, str(tables[0][name].num_images), *cells])
-    return columns, rows
-
-
-def learning_charts(measured: Sequence[Measured]) -> list[Markup]:
+def learning_charts(measured: Sequence[Measured]) -> list[LineChart]:
     """Loss and accuracies over the epochs; [] for runs that have none."""
     known = metrics()
     logs = [one.run.history for one in measured]
@@ -163,15 +139,15 @@ def learning_charts(measured: Sequence[Measured]) -> list[Markup]:
             shares.append(replace(held_out, dashed=True, listed=False))
         title = f"Training {known['top1_cls'].short}; held-out {top} dashed"
     charts = [
-        line_chart("Training loss", losses, "epoch", "loss", whole=True),
-        line_chart(title, shares, "epoch", "%", (0, 100), whole=True),
+        LineChart("training_loss", "Training loss", losses, "epoch", "loss", whole=True),
+        LineChart("training_accuracy", title, shares, "epoch", "%", (0, 100), whole=True),
     ]
-    return [chart for chart in charts if chart]
+    return [chart for chart in charts if chart.kept()]
 
 
 def accuracy_charts(
     measured: Sequence[Measured], judged: Sequence[Judged], live: Sequence[Live]
-) -> list[Markup]:
+) -> list[LineChart]:
     """Figures over thresholds, and GT-known localization over the IoU that is asked for, at the threshold
     that the protocol reports."""
     known = metrics()
@@ -198,8 +174,15 @@ def accuracy_charts(
     first, second = (known[key].short for key in OVER_THRESHOLDS)
     title = "Accuracy over thresholds" if len(measured) == 1 else f"Over thresholds: {first}, {second} dashed"
     return [
-        line_chart(title, over_thresholds, "threshold", "%", (0, 100), cursor=True),
-        line_chart(f"{second} over the IoU that is asked for", over_overlap, "IoU at least", "%", (0, 100)),
+        LineChart("over_thresholds", title, over_thresholds, "threshold", "%", (0, 100), cursor=True),
+        LineChart(
+            "over_iou",
+            f"{second} over the IoU that is asked for",
+            over_overlap,
+            "IoU at least",
+            "%",
+            (0, 100),
+        ),
     ]
 
 

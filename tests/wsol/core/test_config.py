@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,3 +161,13 @@ def test_values_that_are_set_are_taken_as_they_are(tmp_path: Path) -> None:
         assert config_from_dict({}, {"data.root": name}).data.root == Path(name)
     with pytest.raises(ConfigError, match=r"train\.epochs='many': train\.epochs: expected a whole number"):
         config_from_dict({}, {"train.epochs": "many"})
+
+
+def test_reading_a_config_imports_neither_timm_nor_torchvision() -> None:
+    """They take seconds, and `report` and `compare` read configs without building a network."""
+    script = (
+        "import sys; from wsol.config import Config; Config.read({'model': {'backbone': 'vgg16'}}); "
+        "print([name for name in ('timm', 'torchvision', 'albumentations') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

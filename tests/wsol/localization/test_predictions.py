@@ -243,3 +243,31 @@ def test_ranks_are_those_of_a_stable_sort(scores: np.ndarray, labels: list[int])
     order = np.argsort(-scores, axis=1, kind="stable")
     expected = [order[i].tolist().index(label) for i, label in enumerate(labels)]
     assert class_ranks(scores, np.array(labels)).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("maps", np.zeros((1, 2, 4, 4), np.float32)),
+        ("labels", np.full(99, 5)),
+        ("scores", np.array([["a"]])),
+        ("flags", np.zeros((2, 2), np.uint8)),
+    ],
+)
+def test_arrays_of_another_shape_or_type_are_damaged(tmp_path: Path, name: str, array: np.ndarray) -> None:
+    from tests.helpers.evaluated_runs import make_evaluated_run
+
+    folder = make_evaluated_run(tmp_path / "run") / "predictions" / "test-resize"
+    np.save(folder / f"{name}.npy", array)
+    with pytest.raises(DataError, match=rf"{name}\.npy: damaged predictions"):
+        getattr(Predictions(folder), name)
+
+
+def test_labels_of_no_class_are_refused(tmp_path: Path) -> None:
+    from tests.helpers.evaluated_runs import make_evaluated_run
+
+    folder = make_evaluated_run(tmp_path / "run") / "predictions" / "test-resize"
+    labels = np.load(folder / "labels.npy")
+    np.save(folder / "labels.npy", labels + 99)
+    with pytest.raises(DataError, match="labels of no class"):
+        Predictions(folder)

@@ -7,7 +7,7 @@ import pytest
 
 from wsol.localization.predictions import Predictions
 from wsol.records import Box
-from wsol.scoring.mask_distribution import default_classes, distribution
+from wsol.scoring.mask_distribution import default_classes, distribution, rows_with_masks
 
 Made = Callable[..., Predictions]
 
@@ -39,6 +39,18 @@ def test_without_masks(make_predictions: Made) -> None:
     plain = make_predictions(np.zeros((1, 4, 4)), [0], [[Box(0, 0, 8, 8)]], np.zeros((1, 3)))
     with pytest.raises(ValueError, match="no attention masks"):
         distribution(plain, [0])
+
+
+def test_unreadable_images_and_masks_of_nan_are_left_out(make_predictions: Made) -> None:
+    masks = np.array([[0.1, 0.2, 0.3], [0.3, 0.4, 0.5], [np.nan, 0.4, 0.5], [0.9, 0.9, 0.9], [0.7, 0.6, 0.5]])
+    labels, boxes = [0, 0, 0, 1, 2], [[Box(0, 0, 8, 8)]] * 5
+    found = make_predictions(np.zeros((5, 4, 4)), labels, boxes, np.zeros((5, 3)), masks, failed=[3])
+    assert rows_with_masks(found).tolist() == [0, 1, 4]
+    assert default_classes(found) == [0, 2]
+    shown = distribution(found, [0, 2])
+    np.testing.assert_allclose(shown.means, [[0.2, 0.3, 0.4], [0.7, 0.6, 0.5]], rtol=1e-6)
+    assert shown.counts.sum(axis=1).tolist() == [6, 3]
+    np.testing.assert_allclose(shown.quantiles[:, 0], [0.1, 0.2, 0.3, 0.5, 0.7], rtol=1e-6)
 
 
 def test_default_classes_are_spread(with_masks: Predictions) -> None:

@@ -110,6 +110,17 @@ def test_verdict(kind: str, words: str, made: Made) -> None:
     assert words in effect.verdict
 
 
+def test_a_small_mask_that_decides_is_no_constant(made: Made) -> None:
+    """Logits that differ by less than the mask: its deviation is 1 % of its mean, and most classes change."""
+    rng = np.random.default_rng(4)
+    masks = 0.5 + rng.uniform(-0.01, 0.01, (NUM, CLASSES))
+    close = 1 + 1e-3 * rng.normal(size=(NUM, CLASSES))
+    effect = measured(Made(masks, close, made.labels))
+    assert effect.std_channels < 0.02 * effect.mean
+    assert effect.changed > 0.5
+    assert effect.kind == "blind"
+
+
 def test_images_that_do_not_count(made: Made) -> None:
     assert made.masks is not None
     made.flags[0] |= Flag.UNREADABLE

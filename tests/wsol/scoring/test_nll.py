@@ -58,3 +58,22 @@ def test_not_applicable_without_attention(make_predictions: Made) -> None:
     assert found["nll_mask"] is None
     assert found["nll_mask_logit"] is None
     assert found["nll_prediction"] is not None
+
+
+def test_masks_above_1_have_no_logit(make_predictions: Made) -> None:
+    """GCT's masks lie in (0, 2); cut at 1 they would give a figure that means nothing."""
+    masks = np.array([[1.5, 0.5, 1.0]])
+    found = analyze_nll(
+        make_predictions(np.zeros((1, 4, 4)), [0], [[Box(0, 0, 8, 8)]], np.zeros((1, 3)), masks)
+    )
+    assert found["nll_mask"] == pytest.approx(math.log(2))
+    assert found["nll_mask_logit"] is None
+
+
+def test_a_mask_of_nan_does_not_hide_the_others(make_predictions: Made) -> None:
+    masks = np.array([[0.5, 0.2, 0.8], [np.nan, 0.2, 0.8]])
+    found = analyze_nll(
+        make_predictions(np.zeros((2, 4, 4)), [0, 0], [[Box(0, 0, 8, 8)]] * 2, np.zeros((2, 3)), masks)
+    )
+    assert found["nll_mask"] == pytest.approx(math.log(3), rel=1e-6)
+    assert found["nll_mask_logit"] == pytest.approx(math.log(5.25), rel=1e-6)

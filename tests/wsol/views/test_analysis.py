@@ -85,8 +85,8 @@ def test_a_run_without_attention_has_no_masks_to_show(evaluated: Path, tmp_path:
     found = analyze_runs([run])
     assert found.rows[0].nll["nll_mask"] is None
     assert found.runs[0].effect is None
-    assert len(str(found).splitlines()) == 1
-    assert "has no attention over the classes" in str(found)
+    assert len(str(found).splitlines()) == 2
+    assert "has no mask over the classes" in str(found)
     assert [p.name for p in run.folder.analysis.iterdir()] == ["nll.csv"]
 
 
@@ -156,6 +156,46 @@ def test_learned_numbers_over_training(evaluated: Path, tmp_path: Path) -> None:
     assert (run.folder.analysis / "attention_scalars.png").is_file()
 
 
+def test_learned_numbers_of_attentions_at_taps(evaluated: Path, tmp_path: Path) -> None:
+    """They have no mask over the classes, but theta is followed all the same."""
+    run = Run(shutil.copytree(evaluated, tmp_path / "run"))
+    (run.folder.predictions_of("test", "resize") / "masks.npy").unlink()
+    rows = [{"epoch": e, "loss": 1.0, "taps.stage1.theta1": 8.0 + e} for e in (1, 2)]
+    run.folder.metrics.write_text(to_csv(rows))
+    text = str(analyze_runs([run]))
+    assert "has no mask over the classes" in text
+    assert "From epoch 1 to 2: theta1 9 to 10." in text
+    assert (run.folder.analysis / "attention_scalars.png").is_file()
+
+
 def test_names_of_learned_numbers_stay_unique() -> None:
     row = {"epoch": 1.0, "head.attentions.0.gain": 2.0, "head.attentions.1.gain": 3.0}
     assert list(find_scalars([row])) == ["head.attentions.0.gain", "head.attentions.1.gain"]
+
+
+@pytest.mark.parametrize("masks", ["some of NaN", "above 1"])
+def test_masks_of_nan_and_above_1_are_analyzed(masks: str, evaluated: Path, tmp_path: Path) -> None:
+    run = Run(shutil.copytree(evaluated, tmp_path / "run"))
+    file = run.folder.predictions_of("test", "resize") / "masks.npy"
+    values = np.load(file)
+    if masks == "above 1":
+        values = values * 2
+    else:
+        values[::3, 0] = np.nan
+    np.save(file, values)
+    found = analyze_runs([run])
+    effect = found.runs[0].effect
+    assert effect is not None
+    assert effect.num_images == {"above 1": 11, "some of NaN": 8}[masks]  # one of twelve is unreadable
+    text = str(found.runs[0])
+    assert "nan" not in text.replace(str(run.path), "")
+    assert ("(nll_mask_logit)" in text) == (masks != "above 1")
+    assert (run.folder.analysis / "mask_histogram.png").is_file()
+
+
+def test_the_text_says_which_images(evaluated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(shutil.copytree(evaluated, tmp_path / "run"))
+    monkeypatch.setattr(Run, "predicted", lambda run, split: "test")  # as if these had been held out
+    found = analyze_runs([run], split="val")
+    assert "11 held-out images of 3 classes" in str(found)
+    assert found.runs[0].folder == run.folder.analysis / "val"

@@ -21,6 +21,7 @@ from wsol.views.box_formats import boxes_from_json, boxes_to_json
 from wsol.views.output_folder import LONGEST, claim_folder, file_name, fit_name
 
 SETTINGS = {"run": "runs/demo", "protocol": "gpca", "threshold": 0.1 + 0.2, "class": None}
+STAMPS = dict.fromkeys(("0.jpg", "1.jpg", "2.jpg", "3.jpg", "a.jpg", "b.jpg"), "stamp")
 FOUND = [Finding(1, "crow", 0.1 + 0.2, Box(1, 2, 30.5, 40)), Finding(0, "gull", 1e-9, Box(0, 0, 8, 8), True)]
 
 KILLED = """
@@ -31,7 +32,7 @@ from wsol.records import Box
 from wsol.views.box_files import BoxJournal
 journal = BoxJournal(Path({folder!r}), {settings!r})
 for number in range(3):
-    journal.add(f"{{number}}.jpg", (40, 30), [Finding(0, "gull", 0.5, Box(0, 0, number, 8))])
+    journal.add(f"{{number}}.jpg", "stamp", (40, 30), [Finding(0, "gull", 0.5, Box(0, 0, number, 8))])
 os.write(journal._descriptor, b'{{"file": "3.jpg", "wid')
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -47,14 +48,13 @@ def test_a_killed_process_keeps_what_it_has_done(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", script], check=False, cwd=Path(__file__).parents[3])
     assert done.returncode == -signal.SIGKILL
     with BoxJournal(folder, SETTINGS) as journal:
-        found = journal.done()
+        found = journal.done(STAMPS)
         assert list(found) == ["0.jpg", "1.jpg", "2.jpg"], "the line that was cut is not there"
-        journal.add("3.jpg", (40, 30), FOUND)
+        journal.add("3.jpg", "stamp", (40, 30), FOUND)
     with BoxJournal(folder, SETTINGS) as journal:
-        assert journal.done() == found | {"3.jpg": ((40, 30), FOUND)}
-        files = journal.finish(
-            {"3.jpg": journal.done()["3.jpg"]} | found, ["gull", "crow"], {"b.jpg": "broken"}
-        )
+        journaled = journal.done(STAMPS)
+        assert journaled == found | {"3.jpg": ((40, 30), FOUND)}
+        files = journal.finish({"3.jpg": journaled["3.jpg"]} | found, ["gull", "crow"], {"b.jpg": "broken"})
     assert [path.name for path in files] == ["boxes.json", "boxes.csv", "boxes_coco.json"]
     assert names_in(files[0]) == ["3.jpg", "0.jpg", "1.jpg", "2.jpg"], "in the order that was asked for"
     assert json.loads(files[0].read_text())["unreadable"] == [{"file": "b.jpg", "reason": "broken"}]
@@ -67,27 +67,38 @@ def test_a_killed_process_keeps_what_it_has_done(tmp_path: Path) -> None:
 def test_a_journal_cut_anywhere_is_continued(tmp_path: Path, cut: int) -> None:
     with BoxJournal(tmp_path, SETTINGS) as journal:
         for name in ("a.jpg", "b.jpg"):
-            journal.add(name, (9, 9), FOUND)
+            journal.add(name, "stamp", (9, 9), FOUND)
     content = journal.path.read_bytes()
     journal.path.write_bytes(content[:cut])
     with BoxJournal(tmp_path, SETTINGS) as journal:
-        assert list(journal.done()) == ([] if cut > 0 else ["a.jpg"])
+        assert list(journal.done(STAMPS)) == ([] if cut > 0 else ["a.jpg"])
         for name in ("a.jpg", "b.jpg"):
-            if name not in journal.done():
-                journal.add(name, (9, 9), FOUND)
+            if name not in journal.done(STAMPS):
+                journal.add(name, "stamp", (9, 9), FOUND)
     assert journal.path.read_bytes() == content
+
+
+def test_a_photo_that_was_changed_is_not_done(tmp_path: Path) -> None:
+    with BoxJournal(tmp_path, SETTINGS) as journal:
+        journal.add("a.jpg", "old", (9, 9), FOUND)
+        journal.add("b.jpg", "stamp", (9, 9), FOUND)
+    with BoxJournal(tmp_path, SETTINGS) as journal:
+        assert list(journal.done({"a.jpg": "new", "b.jpg": "stamp"})) == ["b.jpg"]
+        journal.add("a.jpg", "new", (8, 8), FOUND)
+    with BoxJournal(tmp_path, SETTINGS) as journal:
+        assert journal.done({"a.jpg": "new"}) == {"a.jpg": ((8, 8), FOUND)}, "the later line counts"
 
 
 def test_other_settings_are_refused_in_one_line(tmp_path: Path) -> None:
     with BoxJournal(tmp_path, SETTINGS) as journal:
-        journal.add("a.jpg", (9, 9), FOUND)
+        journal.add("a.jpg", "stamp", (9, 9), FOUND)
     with pytest.raises(
         RunFolderError, match=r"begun with other settings \(protocol 'gpca', now 'bas'\)"
     ) as caught:
         BoxJournal(tmp_path, SETTINGS | {"protocol": "bas"})
     assert "\n" not in str(caught.value)
     with BoxJournal(tmp_path, SETTINGS | {"protocol": "bas"}, overwrite=True) as journal:
-        assert journal.done() == {}, "--overwrite begins again"
+        assert journal.done(STAMPS) == {}, "--overwrite begins again"
 
 
 def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
@@ -16,6 +17,7 @@ import pytest
 from PIL import Image
 from scipy import stats
 
+from wsol.cli import main
 from wsol.config_file import config_from_dict, dump_config
 from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.method_names import method_name
@@ -29,6 +31,7 @@ from wsol.scoring.scores import Evaluation, Scores, ScoresAt
 from wsol.scoring.significance import Spread
 from wsol.views.compare import compare_runs, mark_rows, refuse_different_images
 from wsol.views.comparison import ComparedRow, Comparison
+from wsol.views.comparison_formats import shown_metrics
 
 MakeRun = Callable[..., Run]
 
@@ -133,6 +136,35 @@ def test_formats(six: list[Run], tmp_path: Path) -> None:
     found.draw(tmp_path / "new" / "c.png")
     with Image.open(tmp_path / "new" / "c.png") as picture:
         assert picture.width > 600
+
+
+def test_the_page_of_a_comparison_is_one_file(six: list[Run]) -> None:
+    found = compare_runs(six, published=True)
+    nasty = "</script><b>x"
+    found = replace(found, rows=(replace(found.rows[0], method=nasty, note=nasty), *found.rows[1:]))
+    text = found.to_page()
+    assert text.startswith("<!doctype html>")
+    assert nasty not in text
+    assert "&lt;/script&gt;&lt;b&gt;x" in text
+    assert 'class="num" title="3 runs">54.97 ± 0.35</td>' in text, "published results are better"
+    assert '<td class="num best"' in text
+    assert 'title="3 runs, p = 0.0014 against the first row">52.62 ± 0.38*</td>' in text
+    assert text.count("<tr") == 1 + len(found.rows)
+    assert not re.search(r'(src|href)="(?!#|data:)', text)
+    assert 'content="default-src &#39;none&#39;; img-src data:;' in text
+    assert text.count('<figure class="chart dots">') == len(shown_metrics(found.rows))
+
+
+def test_a_figure_is_named_after_its_format(
+    six: list[Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [str(run.path) for run in six]
+    for suffix in ("html", "svg"):
+        out = tmp_path / f"c.{suffix}"
+        assert main(["compare", *paths, "--format", suffix, "--out", str(out)]) == 0
+        assert "ADL-GPCA" in out.read_text()
+    assert main(["compare", *paths, "--format", "pdf", "--out", str(tmp_path / "c.png")]) == 2
+    assert "the name of a pdf figure ends with .pdf" in capsys.readouterr().err
 
 
 def test_columns_and_the_best_come_from_the_table_of_figures(make_run: MakeRun) -> None:

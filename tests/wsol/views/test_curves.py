@@ -15,7 +15,7 @@ HISTORY = [{"epoch": 1, "loss": 2.0, "accuracy": 0.5, "val_top1_loc": 0.25}, {"e
 
 
 def test_figures_are_called_as_everywhere() -> None:
-    columns, _ = panels()["localization on validation images (%)"]
+    columns, _ = panels()["localization, validation (%)"]
     assert columns == {f"val_{key}": metrics()[key].short for key in ("gt_known_loc", "top1_loc")}
 
 

@@ -15,6 +15,8 @@ from wsol import load
 from wsol.cli import main
 from wsol.data.photos import list_photos
 from wsol.errors import ConfigError
+from wsol.runs.checkpoint import load_checkpoint, save_checkpoint
+from wsol.runs.folder import RunFolder
 from wsol.views.box_files import BoxJournal, overlay_path
 
 
@@ -156,23 +158,73 @@ def test_a_name_of_255_bytes_stops_nothing(se_run: Path, photos: list[Path], tmp
     assert all(overlay_path(out, name).is_file() for name in names)
 
 
+def interrupt_at_third(monkeypatch: pytest.MonkeyPatch, command: list[str]) -> None:
+    """Run `localize` and end it when two photos are done."""
+    add = BoxJournal.add
+    done: list[str] = []
+
+    def stop(journal: BoxJournal, name: str, *photo: object) -> None:
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(name)
+        add(journal, name, *photo)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BoxJournal, "add", stop)
+        with pytest.raises((KeyboardInterrupt, SystemExit)):
+            raise SystemExit(main(command))
+
+
+def test_photos_that_changed_after_a_kill_are_looked_at_again(
+    se_run: Path, photos: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where another folder has photos of the same names."""
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder, order in zip(folders, (photos[:3], [photos[1], photos[0], photos[2]]), strict=True):
+        folder.mkdir()
+        for name, photo in zip("abc", order, strict=True):
+            shutil.copy2(photo, folder / f"{name}.jpg")
+    expected = {f.name: [load(se_run)(f / f"{n}.jpg").box for n in "abc"] for f in folders}
+    assert expected["first"] != expected["second"], "else this test shows nothing"
+
+    def boxes(folder: Path, out: Path) -> list[list[float]]:
+        assert main(["localize", str(se_run), str(folder), "--out", str(out)]) == 0
+        images = json.loads((out / "boxes.json").read_text())["images"]
+        return [image["boxes"][0]["box"] for image in images]
+
+    for out in (tmp_path / "other folder", tmp_path / "other content"):
+        interrupt_at_third(monkeypatch, ["localize", str(se_run), str(folders[0]), "--out", str(out)])
+        if out.name == "other content":
+            for name in "abc":
+                shutil.copyfile(folders[1] / f"{name}.jpg", folders[0] / f"{name}.jpg")
+        again = boxes(folders[1] if out.name == "other folder" else folders[0], out)
+        np.testing.assert_allclose(again, expected["second"], rtol=1e-4)
+
+
+def test_a_run_that_was_trained_on_after_a_kill_is_not_mixed(
+    trained: Path,
+    photos: list[Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = ["localize", str(trained), *map(str, photos), "--out", str(tmp_path / "out")]
+    interrupt_at_third(monkeypatch, command)
+    store = RunFolder(trained).checkpoints
+    state = load_checkpoint(store.best)
+    save_checkpoint(store.best, state | {"epoch": state["epoch"] + 1})
+    assert main(command) == 2
+    assert "begun with other settings (checkpoint 'best.ckpt, epoch " in capsys.readouterr().err
+
+
 def test_a_killed_localize_goes_on_where_it_was(
     se_run: Path, photos: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ["localize", str(se_run), *map(str, photos)]
     assert main([*command, "--out", str(tmp_path / "whole")]) == 0
     out = tmp_path / "killed"
+    interrupt_at_third(monkeypatch, [*command, "--out", str(out)])
     add = BoxJournal.add
-
-    def stop_at_third(journal: BoxJournal, *photo: object) -> None:
-        if len(journal.done()) == 2:
-            raise KeyboardInterrupt
-        add(journal, *photo)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(BoxJournal, "add", stop_at_third)
-    with pytest.raises((KeyboardInterrupt, SystemExit)):
-        raise SystemExit(main([*command, "--out", str(out)]))
-    monkeypatch.undo()
     looked_at: list[str] = []
 
     def note_name(journal: BoxJournal, name: str, *rest: object) -> None:

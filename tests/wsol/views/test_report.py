@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import re
 import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+import wsol
 from tests.helpers.evaluated_runs import UNREADABLE
 from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.registry import METRICS
@@ -24,9 +27,10 @@ from wsol.scoring.error_kinds import OUTCOMES
 from wsol.scoring.image import ImageScorer
 from wsol.scoring.metrics import Metric, register_metric
 from wsol.scoring.protocols import find_protocols
-from wsol.views.gallery import thumbnail
-from wsol.views.page import Page, RunFacts, render, safe_json
-from wsol.views.report import LARGEST_FILE, build_page, gallery_rows, threshold_grid
+from wsol.views.gallery_pictures import BESIDE, INSIDE, LARGE, THUMBNAIL, choose_size, data_uris, encode
+from wsol.views.html_file import safe_json
+from wsol.views.page import ClassRow, ConfusionSection, MaskSection, Page, PairRow, RunFacts, render
+from wsol.views.report import LARGEST_FILE, Assets, build_page, gallery_rows, threshold_grid
 from wsol.views.side_by_side import measure, run_names
 
 NASTY = "</script><script>alert(1)</script><!-- \"'&<b>"
@@ -144,7 +148,11 @@ def nasty_page(**changes: Any) -> Page:
         "gallery": gallery,
         "gallery_note": NASTY,
         "class_columns": [(NASTY, False)],
-        "class_rows": [[NASTY]],
+        "class_rows": [ClassRow(0, NASTY, [NASTY])],
+        "confusions": ConfusionSection(
+            NASTY, [NASTY], [PairRow((0, 1), NASTY, [NASTY], [NASTY], [0])], NASTY
+        ),
+        "masks": MaskSection([(NASTY, [NASTY])], [], [NASTY], [[NASTY]], NASTY),
         "warnings": [NASTY],
     }
     return Page(**{**values, **changes})
@@ -176,7 +184,7 @@ def test_names_are_escaped_everywhere() -> None:
     text = render(nasty_page())
     page = Collector()
     page.feed(text)
-    assert page.tags.count("script") == 2
+    assert page.tags.count("script") == 4, "the data, and three scripts of the page"
     assert "b" not in page.tags
     data = json.loads(page.scripts[0])
     assert data["classes"] == [NASTY]
@@ -209,7 +217,9 @@ def test_a_page_of_a_real_run_is_whole(evaluated: Path) -> None:
     page = Collector()
     page.feed(render(build_page([Run(evaluated)], GPCA, num_images=3)))
     assert len(json.loads(page.scripts[0])["images"]["name"]) == 3
-    assert page.tags.count("section") == 6, "results, curves, gallery, classes, masks, configuration"
+    assert page.tags.count("section") == 8, (
+        "results, curves, a view of a class, gallery, classes, confusions, attention, configuration"
+    )
 
 
 def test_runs_that_cannot_be_shown_are_named(evaluated: Path, tmp_path: Path) -> None:
@@ -246,11 +256,83 @@ def test_runs_that_cannot_be_shown_are_named(evaluated: Path, tmp_path: Path) ->
 def test_an_unreadable_photo_becomes_a_grey_square(tmp_path: Path) -> None:
     broken = tmp_path / "broken.jpg"
     broken.write_text("no")
-    good = tmp_path / "good.png"
-    Image.new("RGB", (900, 300), (250, 10, 10)).save(good)
-    for path in (broken, good):
-        assert thumbnail(path).startswith("data:image/webp;base64,")
-    assert len(thumbnail(broken)) < 300
+    (uri,) = data_uris([broken], THUMBNAIL)
+    assert uri.startswith("data:image/webp;base64,")
+    assert len(uri) < 300
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> list[Path]:
+    """Noise, which no encoder can shrink: two large photos and a small one."""
+    rng = np.random.default_rng(0)
+    paths = []
+    for i, (width, height) in enumerate([(1900, 1200), (700, 1400), (90, 60)]):
+        paths.append(tmp_path / f"{i}.png")
+        Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype=np.uint8)).save(paths[-1])
+    return paths
+
+
+def test_pictures_are_shrunk_and_never_enlarged(photos: list[Path]) -> None:
+    for size in (*INSIDE, BESIDE):
+        sizes = [Image.open(io.BytesIO(encode(path, size))).size for path in photos]
+        assert [max(s) for s in sizes] == [size.side, min(size.side, 1400), 90]
+        assert sizes[2] == (90, 60)
+        assert sizes[0][0] / sizes[0][1] == pytest.approx(1900 / 1200, rel=0.01)
+
+
+def test_pictures_are_as_large_as_the_budget_allows(photos: list[Path]) -> None:
+    def bytes_of(size: Any) -> int:
+        return sum(len(uri) for uri in data_uris(photos, size))
+
+    assert choose_size(photos, 1e9) == INSIDE[0]
+    assert INSIDE[0].side >= LARGE
+    assert choose_size(photos, 0) == THUMBNAIL
+    assert choose_size([], 0) == THUMBNAIL
+    budget = 1.01 * bytes_of(INSIDE[2])
+    chosen = choose_size(photos, budget)
+    assert chosen == INSIDE[2]
+    assert bytes_of(chosen) <= budget < bytes_of(INSIDE[1])
+
+
+def test_small_pictures_are_owned_up_to(
+    evaluated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "--assets" not in build_page([Run(evaluated)], GPCA).gallery_note
+    monkeypatch.setattr("wsol.views.report.LARGEST_FILE", 0)
+    tight = build_page([Run(evaluated)], GPCA, 3)
+    assert "no more than 256 pixels; with `--assets DIR`" in tight.gallery_note
+
+
+def test_a_report_with_everything_beside_it(evaluated: Path, tmp_path: Path) -> None:
+    assets, figures = tmp_path / "large", tmp_path / "figures"
+    asked = {"assets": assets, "figures": figures, "formats": ["svg"], "images": 2}
+    found = wsol.report(evaluated, out=tmp_path / "r.html", **asked)  # type: ignore[arg-type]
+    assert found.assets == assets
+    assert len(list(assets.iterdir())) == 2
+    assert {p.name for p in figures.iterdir()} == {p.name for p in found.figures}
+    assert {"over_thresholds.svg", "over_iou.svg", "mask_values.svg"} <= {p.name for p in found.figures}
+    for option in ("assets", "figures"):
+        with pytest.raises(RunFolderError, match=f"not empty; choose another --{option} or"):
+            wsol.report(evaluated, out=tmp_path / "again.html", **{option: asked[option]})  # type: ignore[arg-type]
+    assert not (tmp_path / "again.html").exists()
+    with pytest.raises(ConfigError, match="figures are written as png, pdf, svg"):
+        wsol.report(evaluated, out=tmp_path / "again.html", figures=tmp_path / "f", formats=["jpg"])
+    assert not (tmp_path / "f").exists()
+
+
+def test_large_pictures_lie_beside_the_page(evaluated: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "large & more"
+    folder.mkdir()
+    page = build_page([Run(evaluated)], GPCA, 3, Assets.beside(tmp_path / "pages" / "report.html", folder))
+    images = page.gallery["images"]
+    assert len(images["large"]) == len(images["picture"]) == 3
+    for address in images["large"]:
+        assert address.startswith("../large%20%26%20more/0000")
+        assert (tmp_path / unquote(address)[3:]).is_file()
+    text = render(page)
+    assert "img-src data: &#39;self&#39; file:;" in text
+    assert "large &amp; more" in text
+    assert build_page([Run(evaluated)], GPCA, 3).gallery["images"]["large"] == []
 
 
 def test_runs_of_one_name_are_told_apart(evaluated: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torchvision
 from torch import nn
 
 from wsol.models.backbone import Backbone
@@ -20,6 +19,8 @@ def mobilenet_v2(weights: Weights, stride: StridePlan = "paper") -> Backbone:
 
     Our reading: all of it; neither paper uses this network. Its bottlenecks end without a ReLU.
     """
+    import torchvision  # takes seconds, and every config that is read imports this file
+
     network = torchvision.models.mobilenet_v2()
     network.classifier = nn.Identity()
     loaded = weights.load(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import torchvision
 from torch import nn
 
 from wsol.models.backbone import Backbone
@@ -36,6 +35,8 @@ def resnet50(
         `pool4` is a 2x2 max pooling before layer4, left out where it has 1. The plan `bas` is {layer3_0: 1,
         pool4: 2, layer4_0: 1}: maps of stride 8 after layer3 and of 16 at the end.
     """
+    import torchvision  # takes seconds, and every config that is read imports this file
+
     network = torchvision.models.resnet50()
     network.fc = nn.Identity()
     url = torchvision.models.ResNet50_Weights.IMAGENET1K_V1.url

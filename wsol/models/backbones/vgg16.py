@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-import torchvision
 from torch import nn
-from torchvision.models.vgg import cfgs, make_layers
 
 from wsol.models.backbone import Backbone
 from wsol.models.strides import StridePlan, set_strides, stride_plan
@@ -25,6 +23,9 @@ def vgg16(weights: Weights, stride: StridePlan = "paper") -> Backbone:
 
     `conv4_3` is the point before `pool4`; so with the others.
     """
+    import torchvision  # takes seconds, and every config that is read imports this file
+    from torchvision.models.vgg import cfgs, make_layers
+
     # The classifier has nine tenths of the parameters and is not used, so it is not even made.
     layers = make_layers(cfgs["D"])
     for layer in layers.modules():

@@ -14,6 +14,7 @@ from wsol.errors import ConfigError, DataError
 from wsol.models.classifier.localizer import ClassifierLocalizer
 from wsol.records import LocalizerOutput
 from wsol.registry import suggest
+from wsol.runs.files import read_regular
 
 
 def read_class_names(path: Path) -> tuple[str, ...]:
@@ -42,7 +43,7 @@ def read_class_table(path: Path) -> dict[str, str]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_regular(path).decode("utf-8-sig")
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or "not a text in UTF-8"
         raise DataError(f"{path}: cannot be read: {reason}") from None

@@ -43,8 +43,8 @@
       throw new Error("The photo could not be sent. Is the file still there, and is `wsol serve` still running?");
     }
     if (response.ok) return response;
-    const told = await response.json().catch(() => ({}));
-    throw new Error(told.error || `The server answered ${response.status}.`);
+    const said = await response.json().catch(() => ({}));
+    throw new Error(said.error || `The server answered ${response.status}.`);
   }
   const post = (path, body, signal) => enqueue(() => ask(path, {method: "POST", body, signal}));
 
@@ -68,7 +68,7 @@
       const remove = make("button", {type: "button", text: "Remove", "aria-label": `Remove ${photo.name}`}, head);
       remove.addEventListener("click", () => drop(photo));
       photo.body = make("div", {class: models.length > 1 ? "views" : "views alone"}, photo.node);
-      make("p", {class: "told small", text: "Reading the photo…"}, photo.body);
+      make("p", {class: "said small", text: "Reading the photo…"}, photo.body);
       byId("photos").prepend(photo.node);
       open(photo);
     }
@@ -121,14 +121,14 @@
     make("image", {href: photo.picture, width: photo.width, height: photo.height, preserveAspectRatio: "none"}, svg, SVG);
     const heat = make("image", {class: "heat", preserveAspectRatio: "none"}, svg, SVG);
     const boxes = ["edge", "predicted"].map((kind) => make("rect", {class: kind, visibility: "hidden"}, svg, SVG));
-    const told = make("div", {class: "told"}, node);
-    return {photo, model, node, svg, heat, boxes, told, label: model.label, answer: null, controller: new AbortController()};
+    const said = make("div", {class: "said"}, node);
+    return {photo, model, node, svg, heat, boxes, said, label: model.label, answer: null, controller: new AbortController()};
   }
   async function look(view) {
     view.controller.abort();
     const controller = view.controller = new AbortController();
     view.node.classList.add("busy");
-    if (!view.answer) view.told.replaceChildren(make("p", {class: "small", text: "Looking…"}));
+    if (!view.answer) view.said.replaceChildren(make("p", {class: "small", text: "Looking…"}));
     const query = new URLSearchParams({model: view.model.number});
     if (view.model.chosen) query.set("method", view.model.chosen);
     if (view.label !== null) query.set("label", view.label);
@@ -143,7 +143,7 @@
       if (error.name === "AbortError") return;
       view.answer = null;
       for (const node of [view.heat, ...view.boxes]) node.setAttribute("visibility", "hidden");
-      refuse(view.told, error);
+      refuse(view.said, error);
       say(`${view.photo.name}: ${error.message}`);
     }
     view.node.classList.remove("busy");
@@ -151,14 +151,14 @@
   }
   function tell(view) {
     const {answer, model} = view, name = model.classes[answer.label];
-    view.told.replaceChildren();
-    const headline = make("p", {class: "headline"}, view.told);
+    view.said.replaceChildren();
+    const headline = make("p", {class: "headline"}, view.said);
     if (models.length > 1) make("i", {class: `swatch tone${model.number % 6}`, role: "img", "aria-label": model.name, title: model.name}, headline);
     make("b", {text: models.length > 1 ? `${model.name}: ${name}` : name}, headline);
     if (model.classes.length > 1) make("span", {class: "small numbers", text: percent(answer.score)}, headline);
-    view.place = make("p", {class: "small numbers place"}, view.told);
+    view.place = make("p", {class: "small numbers place"}, view.said);
     if (model.classes.length > 1) {
-      const list = make("ol", {class: "ranking", "aria-label": "Best classes"}, view.told);
+      const list = make("ol", {class: "ranking", "aria-label": "Best classes"}, view.said);
       for (const [label, score] of answer.ranking) {
         const button = make("button", {type: "button", class: "rank", "aria-pressed": label === answer.label, "data-label": label}, make("li", {}, list));
         button.style.setProperty("--share", score ?? 0);
