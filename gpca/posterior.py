@@ -16,6 +16,7 @@ so the matrix of the a's is never formed. All of it is float64, the Gram matrix 
 duplicate or 1x1 channels lose the signal or the factor.
 """
 
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -46,6 +47,8 @@ def factor_(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
     even the bound is not enough, or K holds NaN, L is NaN. Overwrites K with K + noise I. Not
     differentiable: the jitter is a constant.
     """
+    if torch.compiler.is_exporting():
+        return _exported_factor(K, delta)
     diagonal = K.diagonal(dim1=-2, dim2=-1)
     scale = diagonal.mean(-1)
     noise = torch.full_like(scale, 1 / delta)
@@ -53,7 +56,7 @@ def factor_(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
     L, info = _cholesky(K)
     failed = info > 0
     for share in JITTER:
-        # A traced graph cannot branch on data: it takes every step, and `where` picks.
+        # A compiled graph cannot branch on data: it takes every step, and `where` picks.
         if not torch.compiler.is_compiling() and not failed.any():
             return L, noise
         more = torch.where(failed, share * scale, 0)
@@ -65,6 +68,33 @@ def factor_(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
     return torch.where(failed[..., None, None], torch.nan, L), noise
 
 
+def _exported_factor(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
+    """The same for a program that `torch.export` writes, which overwrites nothing.
+
+    The rare tries with more noise are one batch, in a branch that runs only where a matrix needs it.
+    """
+    noise = torch.full_like(K[..., 0, 0], 1 / delta)
+    L, info = _cholesky(add_to_diagonal(K, noise[..., None]))
+
+    def more_noise(K: Tensor, L: Tensor, noise: Tensor, failed: Tensor) -> tuple[Tensor, Tensor]:
+        scale = K.diagonal(dim1=-2, dim2=-1).mean(-1)
+        tried = torch.stack([noise + share * scale for share in accumulate(JITTER)])
+        factors, info = _cholesky(add_to_diagonal(K.expand(len(JITTER), *K.shape), tried[..., None]))
+        found, least = torch.full_like(L, torch.nan), tried[-1]
+        for i in reversed(range(len(JITTER))):  # the first that works is picked last
+            works = info[i] == 0
+            found = torch.where(works[..., None, None], factors[i], found)
+            least = torch.where(works, tried[i], least)
+        return torch.where(failed[..., None, None], found, L), torch.where(failed, least, noise)
+
+    def enough(K: Tensor, L: Tensor, noise: Tensor, failed: Tensor) -> tuple[Tensor, Tensor]:
+        return L.clone(), noise.clone()
+
+    failed = info > 0
+    found: tuple[Tensor, Tensor] = torch.cond(failed.any(), more_noise, enough, (K, L, noise, failed))
+    return found
+
+
 def _cholesky(M: Tensor) -> tuple[Tensor, Tensor]:
     # The transpose of a symmetric matrix is the same matrix in the order that LAPACK wants.
     L, info = torch.linalg.cholesky_ex(M.mT)
@@ -73,9 +103,7 @@ def _cholesky(M: Tensor) -> tuple[Tensor, Tensor]:
 
 def add_to_diagonal(matrix: Tensor, values: Tensor) -> Tensor:
     """A copy of (..., C, C) with `values`, broadcast to (..., C), added to the diagonal."""
-    result = matrix.clone()
-    result.diagonal(dim1=-2, dim2=-1).add_(values)
-    return result
+    return matrix + torch.diag_embed(values.expand(matrix.shape[:-1]))
 
 
 def inverse_(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from wsol.api.picturing import report, visualize
     from wsol.api.scoring import score
     from wsol.api.serving import serve
+    from wsol.api.sharing import pack, push
     from wsol.api.starting import init_config
     from wsol.api.training import train
     from wsol.config import Config
@@ -52,7 +53,9 @@ _HOMES = {
     "load": "wsol.api.localizing",
     "localize": "wsol.api.localizing",
     "open_dataset": "wsol.api.data",
+    "pack": "wsol.api.sharing",
     "paint_birds": "wsol.api.data",
+    "push": "wsol.api.sharing",
     "report": "wsol.api.picturing",
     "score": "wsol.api.scoring",
     "serve": "wsol.api.serving",
@@ -76,7 +79,9 @@ __all__ = [
     "load",
     "localize",
     "open_dataset",
+    "pack",
     "paint_birds",
+    "push",
     "report",
     "score",
     "serve",

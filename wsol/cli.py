@@ -15,6 +15,7 @@ from wsol.commands.subcommands import add_subcommands
 from wsol.cores import wait_passively
 from wsol.errors import WsolError
 from wsol.notices import notes_as_lines
+from wsol.plugins import load_plugins
 from wsol.printable import printable
 from wsol.version import __version__
 
@@ -35,6 +36,13 @@ def build_parser() -> argparse.ArgumentParser:
         prog="wsol", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--version", action="version", version=f"wsol {__version__}")
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import this Python module first: for a pack that needs it, or for `wsol list`",
+    )
     parser.set_defaults(run=_say_what_there_is, parser=parser, debug=False)
     add_subcommands(parser, COMMANDS, "wsol.commands.{}", metavar="COMMAND")
     return parser
@@ -54,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(argv)
     try:
         with notes_as_lines():
+            if args.plugin:
+                load_plugins(args.plugin)
             return args.run(args) or 0
     except WsolError as error:
         if args.debug:

@@ -53,7 +53,7 @@ def load_config(
     for text in overrides:
         keys, value = parse_override(text)
         located = _override(located, keys, value, f"--set {text}")
-    return _finish(_override_all(located, set or {}))
+    return _finish(_override_all(located, set or {}), beside=not of_run)
 
 
 def config_from_dict(values: Mapping[str, Any], set: Mapping[str, Any] | None = None) -> Config:
@@ -76,13 +76,16 @@ def _override(located: Located, keys: KeyPath, value: Any, words: str) -> Locate
     return _merge(located, Located(nested, dict.fromkeys((*around, keys), Place(words))))
 
 
-def _finish(located: Located) -> Config:
-    """The config of the merged values. Plugins come first: the rest may name what they register."""
+def _finish(located: Located, beside: bool = True) -> Config:
+    """The config of the merged values. Plugins come first: the rest may name what they register.
+
+    beside: whether modules beside the file are plugins; never those in a run folder.
+    """
     load_installed()
     if "plugins" in located.value:
         place = located.place(("plugins",))
         names = convert(located.value["plugins"], tuple[str, ...], f"{place}: plugins")
-        load_plugins(names, [place.folder] if place.folder else [])
+        load_plugins(names, [place.folder] if beside and place.folder else [])
     return _build(Config, move_keys(located), ())
 
 

@@ -1,4 +1,4 @@
-"""The processor cores that this process may use, and how its threads wait for each other on them."""
+"""The processor: the cores for this process, how its threads wait there, and its bf16 instructions."""
 
 from __future__ import annotations
 
@@ -19,3 +19,22 @@ def wait_passively() -> None:
     wait for. OpenMP reads this once, when torch is loaded: call it before torch is imported.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
+# What torch calls the instructions that compute in bf16: of x86, then of ARM.
+BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16", "bf16", "sve_bf16")
+
+
+def bf16_instructions() -> tuple[str, ...] | None:
+    """Those that this processor has, by torch's names; None where this torch cannot tell.
+
+    Without any, `amp: bf16` gives the same kind of result, but each product is converted to float32 and back,
+    which takes longer than float32 alone.
+    """
+    import torch  # imports slowly, so it waits until it is needed
+
+    ask = getattr(torch.cpu, "get_capabilities", None)  # newer than the oldest torch that is allowed
+    if ask is None:
+        return None
+    has = ask()
+    return tuple(name for name in BF16_INSTRUCTIONS if has.get(name))

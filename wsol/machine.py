@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from wsol.cores import usable_cores
+from wsol.cores import bf16_instructions, usable_cores
 
 PACKAGES = (
     "torch",
@@ -35,6 +35,7 @@ EXTRAS = {
     "tensorboard": ("curves in TensorBoard", "tensorboard"),
     "pycocotools": ("reads exported COCO files", "coco"),
     "onnxruntime": ("ONNX", "onnx"),
+    "huggingface_hub": ("packs on the Hugging Face Hub", "hub"),
 }
 LOW_DISK_GB = 5.0
 LOW_SHM_GB = 1.0
@@ -81,6 +82,9 @@ def _torch() -> Iterator[tuple[str, str, str | None]]:
         broken = f"torchvision does not load with this torch ({error}); install the pair of requirements.txt"
     yield "torch and torchvision", "a pair" if not broken else "do not fit", broken
     yield "CPU", f"{usable_cores()} cores to use, torch uses {torch.get_num_threads()} threads", None
+    bf16 = bf16_instructions()
+    missing = "none: train.amp=bf16 would be slow" if bf16 is not None else "this torch cannot tell"
+    yield "CPU in bf16", ", ".join(bf16 or ()) or missing, None
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
         yield "accelerator", ", ".join(names), None

@@ -71,14 +71,8 @@ def load_installed() -> None:
 
 def load_recorded(path: Path, run_dir: Path) -> None:
     """Import the plugins that a run recorded in `path`; an older run has no such file."""
-    if not path.is_file():
-        return
-    try:
-        records = json.loads(read_regular(path))["plugins"]
-        wanted = [(str(r["module"]), Path(r["file"]), str(r["sha256"])) for r in records]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunFolderError(f"{path}: not what a run writes ({error!r})") from None
-    for name, file, digest in wanted:
+    for plugin_record in _read_recorded(path):
+        name, file, digest = plugin_record.module, Path(plugin_record.file), plugin_record.sha256
         if name in _LOADED:
             continue
         if real_path(file).is_relative_to(real_path(run_dir)):
@@ -92,6 +86,47 @@ def load_recorded(path: Path, run_dir: Path) -> None:
         plugin = _LOADED[name] = _load(name, found)
         if plugin.sha256 != digest:
             note(f"plugin {name}: {plugin.file} has changed since the run was trained")
+
+
+def require_recorded(path: Path, pack: Path) -> None:
+    """Raise where a plugin that a pack recorded in `path` is not here. Nothing is imported for a pack.
+
+    It is here when everything that it registered is: the user imported it, named it with `wsol --plugin`, or
+    has a package installed that announces it.
+    """
+    load_installed()
+    for plugin in _read_recorded(path):
+        lacks = [
+            f"{kind} {name!r}"
+            for kind, names in plugin.registered.items()
+            for name in names
+            if kind not in REGISTRIES or name not in REGISTRIES[kind].entries()
+        ]
+        if lacks:
+            raise ConfigError(
+                f"{pack}: needs the plugin {plugin.module} ({', '.join(lacks)}), Python code that is no part "
+                "of a pack; get it from who made the pack, and if you trust it: "
+                f"`wsol --plugin {plugin.module} ...`, or `import {plugin.module}` in Python"
+            )
+
+
+def _read_recorded(path: Path) -> list[Plugin]:
+    """The plugins that a run or pack recorded in `path`; an older run has no such file."""
+    if not path.is_file():
+        return []
+    try:
+        records = json.loads(read_regular(path))["plugins"]
+        return [
+            Plugin(
+                str(r["module"]),
+                str(r["file"]),
+                str(r["sha256"]),
+                {str(kind): tuple(map(str, names)) for kind, names in r.get("registered", {}).items()},
+            )
+            for r in records
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RunFolderError(f"{path}: not what a run writes ({error!r})") from None
 
 
 def _find(name: str, folders: Sequence[Path]) -> Path | None:

@@ -13,15 +13,15 @@ from wsol.config_file import load_config
 from wsol.data.index import open_dataset
 from wsol.data.record import DataRecord
 from wsol.data.transforms import ViewKind
-from wsol.errors import ConfigError, DataError, RunFolderError
+from wsol.errors import CheckpointError, ConfigError, DataError, RunFolderError
 from wsol.localization.predictions import ClassesBy, Predictions
 from wsol.method_names import describe, method_name, network_name
 from wsol.notices import note
-from wsol.plugins import load_recorded
+from wsol.plugins import load_recorded, require_recorded
 from wsol.registry import suggest
-from wsol.runs.files import real_path
 from wsol.runs.folder import RunFolder
 from wsol.runs.history import Row, read_csv
+from wsol.runs.hub import local_folder
 from wsol.scoring.protocols import Protocol, find_protocols
 from wsol.scoring.scores import Evaluation, Scores
 from wsol.scoring.tables import summary_rows
@@ -56,7 +56,9 @@ class CheckpointInfo:
 class Run:
     """A run folder, read by name: `Run("runs/demo").scores`.
 
-    data: where the data set is now, if it was moved since training.
+    path: a run folder; a pack, whose files are then compared with its manifest; or `hf://owner/name` or
+    `hf://owner/name@revision`, a pack on the Hugging Face Hub. data: where the data set is now, if it was
+    moved since training.
 
     >>> run = Run("runs/demo")
     >>> run.config.model.backbone.name, len(run.history), run.data.classes[0]
@@ -66,8 +68,8 @@ class Run:
     """
 
     def __init__(self, path: Path | str, data: Path | str | None = None) -> None:
-        self.folder = RunFolder(Path(path))
-        self.folder.require()
+        self.folder = RunFolder(local_folder(path))
+        self.name = self.folder.require()
         self._data_root = None if data is None else Path(data)
         self._classifier: BuiltClassifier | None = None
 
@@ -75,16 +77,16 @@ class Run:
     def path(self) -> Path:
         return self.folder.path
 
-    @property
-    def name(self) -> str:
-        return real_path(self.path).name
-
     @cached_property
     def config(self) -> Config:
         """The resolved config that the run was trained with."""
-        load_recorded(self.folder.plugins, self.path)
-        moved = {} if self._data_root is None else {"data.root": self._data_root}
-        return load_config(self.folder.config, set=moved, of_run=True)
+        changed: dict[str, Any] = {} if self._data_root is None else {"data.root": self._data_root}
+        if self.folder.is_pack:
+            require_recorded(self.folder.plugins, self.path)
+            changed["plugins"] = []  # a stranger's file names no module to import
+        else:
+            load_recorded(self.folder.plugins, self.path)
+        return load_config(self.folder.config, set=changed, of_run=True)
 
     @cached_property
     def data(self) -> DataRecord:
@@ -167,11 +169,37 @@ class Run:
     def _load(self) -> tuple[dict[str, Any], CheckpointInfo]:
         from wsol.runs.checkpoint import digest_of, load_first, require_parts
 
+        if self.is_packed:
+            return self._load_packed()
         if not self.checkpoints:
             raise RunFolderError(f"{self.path}: no checkpoint yet; train it first (wsol train ... --resume)")
         state, used = load_first(self.checkpoints, note)
         require_parts(state, ("model", "describes", "epoch"))
         return state, CheckpointInfo(used.name, digest_of(used), state["epoch"])
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether its weights are those of a pack: the run is one, or was started from one."""
+        return not self.checkpoints and self.folder.packed_weights.is_file()
+
+    def _load_packed(self) -> tuple[dict[str, Any], CheckpointInfo]:
+        from wsol.runs.packed_weights import read_weights
+
+        path = self.folder.packed_weights
+        model, about = read_weights(path)
+        try:
+            info = CheckpointInfo(about["checkpoint"], about["digest"], int(about["epoch"]))
+            return {"model": model, "describes": about["describes"], "epoch": info.epoch}, info
+        except (KeyError, ValueError):
+            raise CheckpointError(
+                f"{path}: not the weights of a pack: it does not say of which run"
+            ) from None
+
+    def packed_parts(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """What `wsol.runs.packed_weights` writes: the tensors of the localizer, and what they are of."""
+        state, info = self._load()
+        about = {"checkpoint": info.name, "digest": info.digest, "epoch": str(info.epoch)}
+        return state["model"], {**about, "describes": state["describes"]}
 
     @cached_property
     def scores(self) -> Evaluation:

@@ -1,5 +1,6 @@
 """Training: what files, log and checks cost beside the bare step, and whether memory stays where it is."""
 
+import math
 import resource
 import statistics
 import tempfile
@@ -30,7 +31,7 @@ def run() -> list[Ratio]:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         birds = make_dataset(folder / "birds", species=4, train=48, test=1, size=320, progress=False)
-        return [speed(birds, folder), memory(birds, folder)]
+        return [speed(birds, folder), loader_processes(birds, folder), memory(birds, folder)]
 
 
 def speed(birds: Path, folder: Path, rounds: int = 1) -> Ratio:
@@ -72,6 +73,30 @@ def speed(birds: Path, folder: Path, rounds: int = 1) -> Ratio:
         SPEED_BOUND,
         "at least",
         f"batch of {BATCH}: {readable(in_memory)} bare, {readable(from_files)} from files",
+    )
+
+
+def loader_processes(birds: Path, folder: Path, rounds: int = 2) -> Ratio:
+    """The small network, for which loading is a large part: two processes that load, against none."""
+    times: dict[int, list[float]] = {0: [], 2: []}
+    for number in range(rounds):
+        for workers, seconds in times.items():
+            settings = config.Config(
+                data=config.Data(root=birds, image_size=128, resize=144, workers=workers),
+                model=config.Model(config.Backbone("tiny"), "none", head=config.Head.of("cam", channels=64)),
+                train=config.Train(epochs=4, batch_size=BATCH, device="cpu"),
+            )
+            run_dir = folder / f"workers{workers}-{number}"
+            train(settings, run_dir, False, ALONE, StopSignal())
+            rows = read_csv(RunFolder(run_dir).metrics)
+            seconds += [1 / row["images_per_second"] for row in rows[1:]]
+    none, two = (statistics.median(times[workers]) for workers in (0, 2))
+    return Ratio(
+        "tiny at 128: an image with data.workers 2 / with 0, by the clock",
+        two / none,
+        math.inf,
+        "at most",
+        f"{readable(two)} against {readable(none)}",
     )
 
 

@@ -74,6 +74,19 @@ def test_half_precision_resumes_with_its_scale(birds: Path, tmp_path: Path) -> N
     assert_same_runs(tmp_path / "whole", tmp_path / "parts")
 
 
+@pytest.mark.parametrize("method", ["adl", "bas"])
+def test_bf16_resumes(birds: Path, tmp_path: Path, method: str) -> None:
+    config = tiny_config(birds, method, train__amp="bf16", train__channels_last=True)  # as configs/cub40
+    train_run(config, tmp_path / "whole")
+    train_run(config, tmp_path / "parts", stop_after=2)
+    train_run(config, tmp_path / "parts", resume=True)
+    assert_same_runs(tmp_path / "whole", tmp_path / "parts")
+    plain = tiny_config(birds, method, train__channels_last=True)
+    train_run(plain, tmp_path / "plain")
+    with pytest.raises(AssertionError):
+        assert_same_runs(tmp_path / "whole", tmp_path / "plain")  # it was bf16 that was resumed
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("method", "workers", "freeze"),

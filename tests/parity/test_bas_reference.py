@@ -46,9 +46,12 @@ def make_head(published: dict[str, dict[str, float]] | None = None, **options: o
     return head.double()
 
 
-@pytest.mark.parametrize("as_published", [False, True])
-def test_losses_and_maps(as_published: bool) -> None:
-    head = make_head(as_published=as_published, alpha=0.4, beta=1.3)
+@pytest.mark.parametrize(
+    ("as_published", "steady", "sharpness"),
+    [(False, False, 0), (True, False, 0), (False, True, 0), (False, True, 2), (False, False, 0.5)],
+)
+def test_losses_and_maps(as_published: bool, steady: bool, sharpness: float) -> None:
+    head = make_head(as_published=as_published, steady=steady, sharpness=sharpness, alpha=0.4, beta=1.3)
     x = torch.randn(3, 4, 8, 6, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     end = torch.einsum("oc,nchw->nohw", MIXING, F.avg_pool2d(x, 2))
     output = head({"middle": x, "last": end}, torch.tensor(LABELS), tail)
@@ -58,17 +61,22 @@ def test_losses_and_maps(as_published: bool) -> None:
         maps = 0.25 * class_maps(features, head.class_maps)
         return np.maximum(maps, 0) if as_published else maps
 
+    def pooled(one_map: Array) -> float:
+        if not sharpness:
+            return float(one_map.mean())
+        return math.log(np.mean(np.exp(sharpness * one_map))) / sharpness
+
     generated = sigmoid(convolve(array(x), head.generator))
     maps = attended(plain_tail(array(x)))
-    logits = maps.mean(axis=(2, 3))
+    logits = np.array([[pooled(one) for one in of_image] for of_image in maps])
     ratios, inside = [], np.zeros_like(logits)
     for i, label in enumerate(LABELS):
         m = generated[i, label]
         erased = attended(plain_tail(array(x)[i : i + 1] * (1 - m)))
-        whole, left = max(logits[i, label], 0), max(erased[0, label].mean(), 0)
+        whole, left = max(logits[i, label], 0), max(pooled(erased[0, label]), 0)
         ratio = left / (whole + 1e-8)
         ratios.append((0 if left >= whole else ratio) if as_published else min(ratio, 1))
-        inside[i] = (maps[i] * m.reshape(4, 2, 3, 2).mean(axis=(1, 3))).mean(axis=(1, 2))
+        inside[i] = [pooled(one * m.reshape(4, 2, 3, 2).mean(axis=(1, 3))) for one in maps[i]]
     area = np.mean([generated[i, label].mean() for i, label in enumerate(LABELS)])
     expected = {
         "classification": cross_entropy(logits, LABELS),
@@ -92,8 +100,27 @@ def test_the_ratio() -> None:
     whole = torch.tensor([2.0, 2.0, 2.0, 2.0, -1.0, -1.0])
     assert make_head().ratio(left, whole).tolist() == pytest.approx([0.25, 1, 1, 0, 1, 0])
     assert make_head(as_published=True).ratio(left, whole).tolist() == pytest.approx([0.25, 0, 0, 0, 0, 0])
-    half = make_head().ratio(left.half(), whole.half())
-    assert half.tolist() == pytest.approx([0.25, 1, 1, 0, 1, 0])
+    assert make_head(steady=True).ratio(left, whole).tolist() == pytest.approx([0.25, 1, 1, 0, 1, 0])
+    for steady in (False, True):
+        half = make_head(steady=steady).ratio(left.half(), whole.half())
+        assert half.tolist() == pytest.approx([0.25, 1, 1, 0, 1, 0])
+
+
+@pytest.mark.parametrize(("steady", "above"), [(False, 0.0), (True, 1 / 3)])
+def test_a_steady_ratio_has_a_gradient_where_more_is_left_than_the_whole(steady: bool, above: float) -> None:
+    left = torch.tensor([0.5, 3.0, -1.0], requires_grad=True)
+    make_head(steady=steady).ratio(left, torch.full((3,), 2.0)).sum().backward()
+    assert left.grad is not None
+    assert left.grad.tolist() == pytest.approx([1 / 2, above, 0])
+
+
+def test_sharp_scores_lie_between_the_mean_and_the_maximum() -> None:
+    maps = torch.randn(2, CLASSES, 4, 3, dtype=torch.float64) * 3
+    mean, largest = maps.mean(dim=(2, 3)), maps.amax(dim=(2, 3))
+    torch.testing.assert_close(make_head(sharpness=1e-6).pool(maps), mean, rtol=0, atol=1e-4)
+    torch.testing.assert_close(make_head(sharpness=1e4).pool(maps), largest, rtol=0, atol=1e-3)
+    between = make_head(sharpness=1.0).pool(maps)
+    assert ((mean < between) & (between < largest)).all()
 
 
 def test_the_whole_is_no_target_of_the_ratio() -> None:
@@ -226,6 +253,8 @@ def test_the_erased_branch_leaves_no_trace() -> None:
         ({"generator": "paper"}, r"generator: needs 1 of the stages, got 3 \(stem, stage1, stage2\)"),
         ({"alpha": -1.0}, "alpha must be at least 0"),
         ({"ramp": -0.5}, "ramp must be at least 0"),
+        ({"sharpness": -1.0}, "sharpness must be at least 0"),
+        ({"as_published": True, "steady": True}, "two rules for the same ratio"),
     ],
 )
 def test_refuses(options: dict[str, object], message: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wsol.api.classifying import start_run
+from wsol.api.sharing import start_from_pack
 from wsol.data.index import hold_out, open_dataset
 from wsol.data.loader_faults import loader_faults_named
 from wsol.data.transforms import View, ViewKind
@@ -54,12 +55,13 @@ def evaluate(
     in the run.
 
     Args:
-        run: a run, its folder, or what `wsol.from_classifier` gave.
+        run: a run, its folder, a pack, or what `wsol.from_classifier` gave.
         protocols: names, or "all"; None for the protocol of the run's config.
         split: "val" measures the training images that the run held out (`data.val_share`), for choices that
             must not see the test images; these scores are returned, and the run's own stay as they are.
-        data: where the data set is now, if it was moved. For a classifier, the data set.
-        out: for a classifier, the folder of the new run; None for `runs/<name>-<method>`.
+        data: where the data set is now, if it was moved. For a pack or a classifier, the data set.
+        out: for a pack or a classifier, the folder of the new run; None for `runs/<name>`, or
+            `runs/<name>-<method>`.
         normalize: another normalisation of the maps: minmax, max, pas or ivr.
         held_out: share of the training images that choose a threshold, if the run held none out.
         reuse: score the predictions of an earlier evaluation, without the model.
@@ -106,15 +108,21 @@ def evaluate(
 def _open(
     run: Run | ClassifierFinder | Path | str, data: Path | str | None, out: Path | str | None, ranks: Ranks
 ) -> Run:
-    """The run that is meant; for a classifier, a new one on this data set."""
+    """The run that is meant; for a classifier or a pack, a new one on this data set."""
     if isinstance(run, ClassifierFinder):
         assert data is not None
-        opened = Run(ranks.on_main(lambda: start_run(run, data, out)))
-        opened.use_classifier(run.built)
-        return opened
+        started = Run(ranks.on_main(lambda: start_run(run, data, out)))
+        started.use_classifier(run.built)
+        return started
     if isinstance(run, Run):
-        return run if data is None else Run(run.path, data)
-    return Run(run, data)
+        opened = run if data is None else Run(run.path, data)
+    else:
+        opened = Run(run, data)
+    if opened.folder.is_pack:
+        return Run(ranks.on_main(lambda: start_from_pack(opened, data, out)))
+    if out is not None:
+        raise ConfigError(f"out: {opened.path} keeps its own figures; it is for a pack or a classifier")
+    return opened
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class FirstNetwork:
     stays: str | None = None
 
 
-# The recipes of configs/cub40 and of the demo, for any number of photos.
+# The recipe of configs/cub40, and one for CAM on the network of the demo, for any number of photos.
 PRETRAINED = FirstNetwork(
     "mobilenet_v1", "imagenet", 192, 216, channels=256, steps=400, lr=0.01, stays="blocks3"
 )

@@ -31,7 +31,7 @@ def load(run: Run | Path | str, threshold: float | None = None, device: str = "a
     """The trained localizer of a run, ready to be called with a photo.
 
     Args:
-        run: a run, or its folder.
+        run: a run, its folder, the folder of a pack (`wsol.pack`), or `hf://owner/name`, a pack on the hub.
         threshold: in [0, 1). None takes the one that `evaluate` chose on held-out training images, or
             else the fixed one of the run's protocol. A head with a cut of its own (ddt) takes none.
         device: auto, cpu or cuda.

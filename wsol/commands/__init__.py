@@ -21,6 +21,8 @@ COMMANDS: tuple[str, ...] = (
     "serve",
     "discover",
     "export",
+    "pack",
+    "push",
     "list",
     "doctor",
 )

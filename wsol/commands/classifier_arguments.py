@@ -64,13 +64,3 @@ def chosen_classifier(args: argparse.Namespace, threshold: float | None = None) 
     from wsol.api.classifying import from_classifier
 
     return from_classifier(args.classifier, **given, threshold=threshold, device=args.device)
-
-
-def chosen_run(args: argparse.Namespace) -> tuple[ClassifierFinder | None, Path]:
-    """The classifier that was asked for, None where there is none, and the run folder that is meant."""
-    classifier = chosen_classifier(args)
-    if classifier is None or args.run_dir is not None:
-        return classifier, args.run_dir
-    from wsol.api.classifying import new_run_dir
-
-    return classifier, new_run_dir(classifier)

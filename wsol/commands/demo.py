@@ -20,7 +20,7 @@ results. Every step is an ordinary command, printed before it runs, so that you 
 """
 
 CONFIG = "demo"  # one of the configs that come with wsol
-FAST = {"data.train": 40, "train.epochs": 12}  # what `--fast` changes in it
+FAST = {"data.train": 50, "train.epochs": 20, "model.head.start": 10}  # what `--fast` changes in it
 PROTOCOLS = ("gpca", "wsoleval-v1", "wsoleval-v2", "adl", "tscam")  # without ten crops, which take long
 
 

@@ -5,24 +5,23 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from wsol.commands.classifier_arguments import add_classifier_arguments, chosen_run
+from wsol.commands.classifier_arguments import add_classifier_arguments
+from wsol.commands.measured_run import chosen_run
 from wsol.commands.next_commands import localize_command, report_command
 
 HELP = "measure a trained localizer: localization and classification, by named protocols"
 DESCRIPTION = """\
-Run a trained localizer over the test images and score it. Each image passes the network once
-for each way of preparing it that the protocols use (resize, crop), and ten times more where a
-protocol ranks classes by ten crops (danet, bas, bas-ext; only when you name them, or 'all'). The
-predictions stay in RUN/predictions, so that pictures and reports need no model. Figures go to
-RUN/scores.json, beside earlier ones of the same checkpoint under other protocols.
+Run a trained localizer over the test images and score it. Each image passes the network once for each way of
+preparing it that the protocols use (resize, crop), and ten times more where a protocol ranks classes by ten
+crops (danet, bas, bas-ext; only when you name them, or 'all'). The predictions stay in RUN/predictions, so
+that pictures need no model. Figures go to RUN/scores.json, beside earlier ones of the same checkpoint.
 
-  wsol evaluate runs/demo                              the protocol of the run's config
-  wsol evaluate runs/demo --protocol all               all protocols in one table
+  wsol evaluate runs/demo --protocol all               all protocols (default: that of the run's config)
   wsol evaluate runs/demo --split val                  to choose by: held-out images, not test images
-  wsol evaluate runs/demo --data elsewhere/birds       the data set was moved
   wsol evaluate runs/demo --reuse --normalize pas      score again, without the model
   torchrun --nproc-per-node 2 -m wsol evaluate RUN     two processes, equal figures
   wsol evaluate --classifier timm:resnet50 --data ROOT a plain classifier, into a new run folder
+  wsol evaluate packs/demo --data ROOT                 a pack (wsol pack), into a new run folder
 
 Every figure is given at three thresholds: a fixed one; the best one on held-out training images,
 which uses their boxes; and the oracle, the best one on the test images themselves.
@@ -42,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--batch", type=int, metavar="N", help="images at a time (default: as trained)")
     add("--workers", type=int, metavar="N", help="processes that score (default: by the number of images)")
     add("--device", default="auto", help="auto, cpu or cuda (default: auto)")
+    add("--out", type=Path, metavar="DIR", help="of a pack: the new run folder (default: runs/NAME)")
     add("--json", type=Path, metavar="FILE", help="write the figures there too")
     add_classifier_arguments(parser, not_needed=run_dir)
 
@@ -57,13 +57,13 @@ def run(args: argparse.Namespace) -> None:
     from wsol.runs.files import write_json
     from wsol.runs.ranks import is_main_process
 
-    classifier, run_dir = chosen_run(args)
+    other, run_dir = chosen_run(args)
     found = evaluate(
-        classifier or run_dir,
+        other or run_dir,
         args.protocol,
         split=args.split,
         data=args.data,
-        out=run_dir if classifier else None,
+        out=run_dir if other else args.out,
         normalize=args.normalize,
         held_out=args.held_out,
         reuse=args.reuse,

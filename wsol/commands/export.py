@@ -16,8 +16,6 @@ examples:
 Input: RGB images as uint8 (batch, 3, S, S), any batch size; normalisation is inside. Outputs: logits
 (batch, classes) and the raw class maps (batch, classes, h, w). A JSON file beside it names the classes, the
 size S, the protocol and the threshold that turn a map into a box.
-
-ONNX has no Cholesky operator, so a model with GPCA attention can only be written as torch.
 """
 
 

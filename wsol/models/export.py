@@ -19,7 +19,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-import gpca
 from wsol.data.transforms import View
 from wsol.errors import ConfigError, RunFolderError, WsolError
 from wsol.models.localizer import Localizer
@@ -102,7 +101,7 @@ def export(localizer: Localizer, format: str, out: Path, card: ModelCard, overwr
         if path.exists() and not overwrite:
             raise RunFolderError(f"{path}: already exists; choose another --out or allow it with --overwrite")
     if format == "onnx":
-        refuse_onnx(localizer)
+        require_onnx_packages()
     model = Exported(localizer.eval().cpu(), len(card.classes)).eval()
     example = torch.zeros(2, 3, card.view.side, card.view.side, dtype=torch.uint8)
     content = {"torch": _torch_program, "onnx": _onnx_graph}[format](model, example)
@@ -111,13 +110,8 @@ def export(localizer: Localizer, format: str, out: Path, card: ModelCard, overwr
     return card_path
 
 
-def refuse_onnx(localizer: Localizer) -> None:
-    """Raise where ONNX cannot hold the model, or where the packages that write it are missing."""
-    if any(isinstance(module, gpca.GPCA) for module in localizer.modules()):
-        raise ConfigError(
-            "this model cannot be written as ONNX: GPCA needs a Cholesky factor and ONNX has no Cholesky; "
-            "export it with --format torch, or train with another attention (se, srp, identity)"
-        )
+def require_onnx_packages() -> None:
+    """Raise where the packages that write ONNX are missing."""
     missing = [name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise WsolError(f"ONNX needs {' and '.join(missing)}: pip install 'wsol[onnx]'")
@@ -130,6 +124,8 @@ def _torch_program(model: nn.Module, example: Tensor) -> bytes:
 
 
 def _onnx_graph(model: nn.Module, example: Tensor) -> bytes:
+    from wsol.models.onnx_linear_algebra import TRANSLATIONS
+
     with _quiet():
         try:
             program = torch.onnx.export(
@@ -137,6 +133,7 @@ def _onnx_graph(model: nn.Module, example: Tensor) -> bytes:
                 dynamo=True,
                 input_names=["images"],
                 output_names=["logits", "maps"],
+                custom_translation_table=TRANSLATIONS,
                 verbose=False,
             )
         except torch.onnx.OnnxExporterError as error:
@@ -144,8 +141,21 @@ def _onnx_graph(model: nn.Module, example: Tensor) -> bytes:
                 f"this model cannot be written as ONNX ({_innermost(error)}); export it with --format torch"
             ) from error
         assert program is not None
-        graph: bytes = program.model_proto.SerializeToString()
+        proto = program.model_proto
+        _forget_sources(proto.graph)
+        graph: bytes = proto.SerializeToString()
         return graph
+
+
+def _forget_sources(graph: Any) -> None:
+    """Remove what the exporter notes of every node: lines of this code, with the paths of this machine."""
+    for value in (*graph.node, *graph.value_info, *graph.input, *graph.output):
+        value.ClearField("metadata_props")
+        value.ClearField("doc_string")
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _forget_sources(attribute.g)
 
 
 def _innermost(error: BaseException) -> str:

@@ -13,6 +13,13 @@
 
 and later, by other commands: predictions/<split>-<view>/, scores.json, per_class.csv, overlays/, analysis/,
 report.html, localizer.pt2, localizer.onnx. The names occur in this package only (`wsol.runs`).
+
+A *pack* is a run folder to hand on, by `wsol pack`. It opens as a run and is never written to::
+
+    README.md            the model card;  picture.jpg stands in it
+    config.yaml, data.json, plugins.json, scores.json    as above, without the paths of the machine
+    weights.safetensors  the weights, in place of checkpoints
+    manifest.json        the SHA-256 digest of every file
 """
 
 from __future__ import annotations
@@ -31,11 +38,13 @@ from wsol.runs.files import (
     is_leftover,
     make_folder,
     open_regular,
+    real_path,
     refuse_link,
     write_json,
     write_text,
 )
 from wsol.runs.lock import FolderLock
+from wsol.runs.manifest import read_manifest
 
 
 class RunFolder:
@@ -60,6 +69,10 @@ class RunFolder:
         self.overlays = path / "overlays"
         self.report = path / "report.html"
         self.analysis = path / "analysis"
+        self.card = path / "README.md"
+        self.picture = path / "picture.jpg"
+        self.packed_weights = path / "weights.safetensors"
+        self.manifest = path / "manifest.json"
         self._provenance = (self.config, self.versions, self.data, self.weights, self.plugins)
         self._lock: FolderLock | None = None
         self._was_free = False  # when this process claimed it
@@ -75,18 +88,48 @@ class RunFolder:
 
     def exported(self, suffix: str) -> Path:
         """Where `wsol export` writes the model unless it is told otherwise. suffix: `.pt2` or `.onnx`."""
+        self.refuse_pack("say where to write (--out)")
         return self.path / f"localizer{suffix}"
 
-    def require(self) -> None:
-        """Raise where this is no run folder."""
+    @property
+    def is_pack(self) -> bool:
+        return self.manifest.is_file()
+
+    @property
+    def pack_files(self) -> tuple[str, ...]:
+        """The files that a pack can have, beside its manifest."""
+        parts = (
+            self.config,
+            self.data,
+            self.plugins,
+            self.scores,
+            self.card,
+            self.picture,
+            self.packed_weights,
+        )
+        return tuple(path.name for path in parts)
+
+    def require(self) -> str:
+        """The name of the run. Raises where this is no run folder, or a pack that is not as it was made."""
+        if self.is_pack:
+            name = str(read_manifest(self.manifest, self.pack_files)["name"])
+        else:
+            name = real_path(self.path).name
         if not self.config.is_file():
             raise RunFolderError(f"{self.path}: not a run folder: it has no {self.config.name}")
+        return name
+
+    def refuse_pack(self, instead: str) -> None:
+        """Raise where something would be written into a pack. instead: what to do."""
+        if self.is_pack:
+            raise RunFolderError(f"{self.path}: a pack, which stays as it is; {instead}")
 
     def claim(self, resume: bool) -> None:
         """Make this process the one writer of the folder, which must be empty unless the run is resumed.
 
         If that is refused, what was made for it is removed.
         """
+        self.refuse_pack("choose another --run-dir")
         try:
             self._made = _make_with_parents(self.path)
             self._lock = FolderLock(self.path)
@@ -125,6 +168,7 @@ class RunFolder:
 
     def claim_predictions(self) -> None:
         """Make this process the one that writes predictions and scores; training may go on beside it."""
+        self.refuse_pack("say where the figures go (--out)")
         try:
             make_folder(self.predictions)
             self._lock = FolderLock(self.predictions)

@@ -26,7 +26,7 @@ def summary_rows(results: Mapping[str, Scores]) -> Rows:
     rows = [["protocol", *(m.short for m in shown), "centre V1", "centre V2"]]
     for name, result in results.items():
         centre = [percent(result.centre_box.get(key)) for key in ("max_box_acc", "max_box_acc_v2")]
-        rows.append([name, *(_with_interval(result, m.key) for m in shown), *centre])
+        rows.append([name, *(with_interval(result, m.key) for m in shown), *centre])
     return rows
 
 
@@ -51,7 +51,8 @@ def error_rows(results: Mapping[str, Scores]) -> Rows:
     ]
 
 
-def _with_interval(result: Scores, figure: str) -> str:
+def with_interval(result: Scores, figure: str) -> str:
+    """A figure with its 95 % interval: `61.20 [58.3, 64.0]`; "-" where the scores lack it."""
     if figure not in result:
         return "-"
     if figure not in result.intervals:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from wsol.config import Config, Data
+from wsol.cores import bf16_instructions
 from wsol.data.dataset import EpochSampler, TrainLoader, make_train_loader
 from wsol.data.index import open_dataset, refuse_bad_images
 from wsol.data.record import DataRecord
@@ -34,6 +35,10 @@ PARTS = (
     *("model", "optimizer", "scaler"),
     *("epoch", "step", "sums", "history"),
     *("random", "describes"),
+)
+
+SLOW_BF16 = (
+    "train.amp: bf16 is slow on this processor, which has no instructions for it; train.amp=none is faster"
 )
 
 
@@ -128,6 +133,8 @@ def prepare(
     localizer.seed(t.seed)
     weights = localizer.weights_report.to_dict()
     train_step = TrainStep(localizer, t, ranks)
+    if t.amp == "bf16" and ranks.device.type == "cpu" and bf16_instructions() == ():
+        log.note(SLOW_BF16)
 
     # The data: read and checked by the main rank, the same for all.
     index, data = ranks.on_main(lambda: check_images(found, config.data))

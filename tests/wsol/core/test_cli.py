@@ -105,7 +105,14 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
 
 
 def test_every_module_of_the_commands_is_listed_once() -> None:
-    helpers = {"classifier_arguments", "config_arguments", "evaluation_text", "next_commands", "subcommands"}
+    helpers = {
+        "classifier_arguments",
+        "config_arguments",
+        "evaluation_text",
+        "measured_run",
+        "next_commands",
+        "subcommands",
+    }
     modules = {m.name for m in pkgutil.iter_modules(commands.__path__)} - helpers
     verbs = {"configs_copy", *(f"data_{verb}" for verb in VERBS)}
     assert modules == {*COMMANDS, *verbs}

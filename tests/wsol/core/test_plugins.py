@@ -137,6 +137,16 @@ def test_code_in_a_run_folder_is_never_run(tmp_path: Path) -> None:
         plugins.load_recorded(tmp_path / "plugins.json", tmp_path)
 
 
+def test_code_in_a_run_folder_is_not_run_for_its_config_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A config that names a module which the run's record leaves out."""
+    monkeypatch.chdir(Path(__file__).parent)
+    config = write(tmp_path, "raise SystemExit('it ran')")
+    with pytest.raises(ConfigError, match="No module named 'my_plugin'"):
+        load_config(config, of_run=True)
+
+
 def test_an_installed_package_announces_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the entry point group `wsol.plugins`, with nothing in the config."""
     (tmp_path / "installed_plugin.py").write_text(GOOD)

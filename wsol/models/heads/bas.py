@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -32,10 +33,11 @@ class BAS(Head):
     With X the output of the stage `generator`, tail the rest of the backbone and head the class maps with
     their attention:
 
-        F = head(tail(X))                  (N, classes, h, w)       z = mean over (h, w) of F, the logits
+        F = head(tail(X))                  (N, classes, h, w)       z = P(F), the logits
         M = sigmoid(conv3x3(X))_y          (N, H, W), y the true class
-        z2 = mean over (h, w) of F * pool(M)                        pool: average pooling to h x w
-        S = relu(z_y),  S_bg = relu(mean over (h, w) of head'(tail'(sg(X) * (1 - M)))_y)
+        z2 = P(F * pool(M))                                         pool: average pooling to h x w
+        S = relu(z_y),  S_bg = relu(P(head'(tail'(sg(X) * (1 - M))))_y)
+        P: the mean over (h, w)
 
         loss = CE(z, y) + t (alpha CE(z2, y) + mean[ min(S_bg / (sg(S) + 1e-8), 1) + beta mean(M) ])
 
@@ -45,6 +47,16 @@ class BAS(Head):
 
     t rises from 0 at epoch `start` to 1 at epoch `start + ramp`: before the classifier has learned anything
     the ratio is noise.
+
+    Two options are for networks that learn from scratch, and are not of the paper:
+
+    `sharpness` r > 0 takes P(F) = ln(mean over (h, w) of exp(r F)) / r, between the mean (r near 0) and the
+    maximum. By the mean, a mark that fills a hundredth of the image counts a hundredth, and a network takes
+    many epochs to find it; before, it knows a class by its surroundings. S_bg by this P also sees every small
+    part of the object that is left outside of M.
+
+    `steady` takes S_bg / sg(max(S, S_bg)) for the ratio. It has the same value as min(S_bg / S, 1), but also
+    a gradient where S_bg >= S. There the clamped ratio has none, and the area term alone shrinks M.
 
     At test the map of a class is its channel of sigmoid(conv3x3(X)), (N, classes, H, W), in `extras`. By
     default those of all classes are averaged, or of the `topk` best ones (`maps: topk`).
@@ -62,7 +74,7 @@ class BAS(Head):
         alpha, beta: see above; None for the authors' values on this backbone, or else 0.5 and 1.2.
         start, ramp: in epochs, see above. The authors start with all terms: 0 and 0.
         channels: width of the two 3x3 convolutions of the head; 0 for a linear one.
-        as_published: see above.
+        as_published, steady, sharpness: see above.
 
     Raises:
         ValueError: no such stage, or a negative number.
@@ -84,6 +96,8 @@ class BAS(Head):
         ramp: float = 0.0,
         channels: int = 1024,
         as_published: bool = False,
+        steady: bool = False,
+        sharpness: float = 0.0,
     ) -> None:
         super().__init__()
         try:
@@ -93,11 +107,13 @@ class BAS(Head):
         published = outline.published.get("bas", {})
         self.alpha = published.get("alpha", ALPHA) if alpha is None else alpha
         self.beta = published.get("beta", BETA) if beta is None else beta
-        self.start, self.ramp = start, ramp
-        for name in ("alpha", "beta", "start", "ramp"):
+        self.start, self.ramp, self.sharpness = start, ramp, sharpness
+        for name in ("alpha", "beta", "start", "ramp", "sharpness"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
-        self.as_published = as_published
+        if as_published and steady:
+            raise ValueError("as_published and steady are two rules for the same ratio: choose one")
+        self.as_published, self.steady = as_published, steady
         self.reads = (outline.last.name, read.name)
         self.class_maps = ClassMaps(outline.last.channels, channels, classes)
         self.attention = make_attention(classes)
@@ -113,10 +129,18 @@ class BAS(Head):
             rest = tail(stage, x.detach() * (1 - foreground), taps=False, detached=True)
             # Before the other branch, so that the attention's last mask is that of the whole image.
             erased = self._last(call_detached(self.attention, call_detached(self.class_maps, rest)))
-            extras["background"] = select_maps(erased.mean(dim=(2, 3)), labels)
+            extras["background"] = select_maps(self.pool(erased), labels)
             extras["foreground"] = foreground
         maps = self._last(self.attention(self.class_maps(features[end])))
-        return LocalizerOutput(maps.mean(dim=(2, 3)), maps, extras)
+        return LocalizerOutput(self.pool(maps), maps, extras)
+
+    def pool(self, maps: Tensor) -> Tensor:
+        """P, from maps to scores: (N, C, h, w) -> (N, C)."""
+        if self.sharpness == 0:
+            return maps.mean(dim=(2, 3))
+        # In half precision the sum over many cells would lose the small ones.
+        flat = self.sharpness * maps.flatten(2).to(torch.promote_types(maps.dtype, torch.float32))
+        return (flat.logsumexp(dim=2) - math.log(flat.shape[2])) / self.sharpness
 
     def _last(self, maps: Tensor) -> Tensor:
         return maps.relu() if self.as_published else maps
@@ -127,7 +151,7 @@ class BAS(Head):
         weight = self.weight()
         height, width = output.maps.shape[2:]
         inside = F.adaptive_avg_pool2d(foreground, (height, width))
-        seen = (output.maps * inside).mean(dim=(2, 3))
+        seen = self.pool(output.maps * inside)
         ratio = self.ratio(output.extras["background"], select_maps(output.logits, labels))
         return {
             "classification": cross_entropy(output.logits, labels),
@@ -141,6 +165,8 @@ class BAS(Head):
         # In half precision the epsilon would be zero.
         precise = torch.promote_types(whole.dtype, torch.float32)
         background, whole = background.to(precise).relu(), whole.detach().to(precise).relu()
+        if self.steady:  # at most 1, without a clamp that would stop the gradient
+            return background / (torch.maximum(whole, background.detach()) + EPSILON)
         ratio = background / (whole + EPSILON)
         return ratio * (background < whole) if self.as_published else ratio.clamp(max=1)
 
