@@ -2,7 +2,7 @@
 
 Data flows one way through the rooms of this package. A room imports only the rooms before it::
 
-    data -> models -> localization -> scoring -> run -> training | views -> api -> commands
+    data -> models -> localization -> scoring -> run -> training | views -> serving -> api -> commands
 
 The public functions do what the commands do::
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from wsol.api.picturing import report, visualize
     from wsol.api.refining import refine
     from wsol.api.scoring import score
+    from wsol.api.serving import serve
     from wsol.api.sharing import pack, push
     from wsol.api.starting import init_config
     from wsol.api.training import classify, train
@@ -60,6 +61,7 @@ _HOMES = {
     "refine": "wsol.api.refining",
     "report": "wsol.api.picturing",
     "score": "wsol.api.scoring",
+    "serve": "wsol.api.serving",
     "train": "wsol.api.training",
     "visualize": "wsol.api.picturing",
 }
@@ -87,6 +89,7 @@ __all__ = [
     "refine",
     "report",
     "score",
+    "serve",
     "train",
     "visualize",
 ]

@@ -35,4 +35,11 @@ def freed_memory_kept() -> Iterator[None]:
     finally:
         for option, value in USUAL.items():
             libc.mallopt(option, value)
+        give_back()
+
+
+def give_back() -> None:
+    """Give what is free back to the system, as after a large photo. Without glibc nothing happens."""
+    libc = ctypes.CDLL(None)
+    if hasattr(libc, "malloc_trim"):
         libc.malloc_trim(0)

@@ -41,6 +41,7 @@ ORDER = (
     {"scoring"},
     {"run"},
     {"training", "views"},
+    {"serving"},
     {"api"},
     {"commands", "cli", "__main__"},
 )

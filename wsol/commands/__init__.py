@@ -20,6 +20,7 @@ COMMANDS: tuple[str, ...] = (
     "visualize",
     "report",
     "localize",
+    "serve",
     "discover",
     "export",
     "pack",

@@ -93,6 +93,25 @@ def read_image(path: Path | str, at_least: int | None = None) -> NDArray[np.uint
     return np.array(open_rgb(path, at_least))
 
 
+def decode_image(content: bytes | bytearray, most_pixels: int) -> NDArray[np.uint8]:
+    """The same for a file that is in memory only: its bytes as (height, width, 3) uint8 RGB.
+
+    most_pixels: a picture with more is refused by its header, before a pixel of it is decoded. The message of
+    a DataError is the reason alone, to which the caller adds what the file is called.
+    """
+    try:
+        if not content:
+            raise _Unsupported("empty file")
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            width, height = image.size
+            if width * height > most_pixels:
+                most = f"at most {most_pixels / 1e6:g} megapixels are read"
+                raise _Unsupported(f"{width} x {height} pixels are too many; {most}")
+            return np.array(_decode(image))
+    except Exception as error:
+        raise DataError(_cause("", error)) from None
+
+
 def open_rgb(path: Path | str, at_least: int | None = None) -> Image.Image:
     """The same as a Pillow image, for what Pillow does next.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wsol.localization.finder import Finder
 from wsol.models.classifier.building import BuiltClassifier
@@ -27,3 +27,8 @@ class ClassifierFinder(Finder):
     def method(self) -> str:
         """The name of the method that makes the maps."""
         return self.built.config.method
+
+    def with_method(self, method: str) -> ClassifierFinder:
+        """The same with maps by another method; ConfigError where that does not fit the classifier."""
+        built = self.built.with_method(method)
+        return replace(self, localizer=built.localizer, built=built)

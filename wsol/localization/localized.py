@@ -30,6 +30,22 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class ClassAtThresholds:
+    """One class of a photo at many thresholds.
+
+    ranking: the best classes, each with its probability. boxes: for each threshold the box in pixels of the
+    photo, and whether it stands for no foreground. heat: (S, S) in [0, 1], over the part `region` of it.
+    """
+
+    label: int
+    score: float
+    ranking: Sequence[tuple[int, float]]
+    boxes: Sequence[tuple[Box, bool]]
+    heat: NDArray[np.floating] = field(repr=False)
+    region: Box = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Localization:
     """The classes asked for in one photo, best first, with the heat of the first of them.
 

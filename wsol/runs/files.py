@@ -57,9 +57,13 @@ def write_text(path: Path, text: str, parents: bool = False) -> None:
 
 
 def write_json(path: Path, record: Any, parents: bool = False) -> None:
-    """The file `path` with this record as JSON. NaN and infinity, which JSON does not have, become null."""
-    text = json.dumps(_without_nan(record), indent=1, ensure_ascii=False, allow_nan=False)
-    write_text(path, text + "\n", parents)
+    """The file `path` with this record as JSON."""
+    write_text(path, json_text(record), parents)
+
+
+def json_text(record: Any) -> str:
+    """A record as JSON. NaN and infinity, which JSON does not have, become null."""
+    return json.dumps(_without_nan(record), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 @contextmanager

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from wsol.localization.localized import Finding
 from wsol.records import Box
-from wsol.runs.files import write_json, write_text
+from wsol.runs.files import json_text, write_text
 from wsol.views.coco import coco_dict
 
 # The size (width, height) of a photo, and what was found in it, best first.
@@ -51,23 +51,47 @@ def write_boxes(
     settings: Mapping[str, Any],
     unreadable: Mapping[str, str],
 ) -> list[Path]:
-    """boxes.json, boxes.csv and boxes_coco.json of what was found; returns their paths.
+    """The files of BOX_FILES about what was found; returns their paths.
 
     found: by the name of the photo. settings: what the boxes were made with. unreadable: why, for each file
     that could not be read.
     """
+    for name, make in BOX_FILES.items():
+        write_text(folder / name, make(found, classes, settings, unreadable))
+    return [folder / name for name in BOX_FILES]
+
+
+def _json_file(
+    found: Mapping[str, PhotoBoxes],
+    classes: Sequence[str],
+    settings: Mapping[str, Any],
+    unreadable: Mapping[str, str],
+) -> str:
     record = {
         **settings,
         "box": "x0, y0, x1, y1 in pixels",
         "images": [boxes_to_json(name, photo) for name, photo in found.items()],
         "unreadable": [{"file": name, "reason": reason} for name, reason in unreadable.items()],
     }
+    return json_text(record)
+
+
+def _coco_file(
+    found: Mapping[str, PhotoBoxes],
+    classes: Sequence[str],
+    settings: Mapping[str, Any],
+    unreadable: Mapping[str, str],
+) -> str:
     description = ", ".join(f"{key} {value}" for key, value in settings.items())
-    paths = [folder / name for name in ("boxes.json", "boxes.csv", "boxes_coco.json")]
-    write_json(paths[0], record)
-    write_text(paths[1], boxes_to_csv(found))
-    write_json(paths[2], coco_dict(found, classes, description))
-    return paths
+    return json_text(coco_dict(found, classes, description))
+
+
+# The files of boxes, and what makes the text of each: (found, classes, settings, unreadable), as above.
+BOX_FILES: dict[str, Callable[..., str]] = {
+    "boxes.json": _json_file,
+    "boxes.csv": lambda found, *_: boxes_to_csv(found),
+    "boxes_coco.json": _coco_file,
+}
 
 
 def boxes_to_csv(found: Mapping[str, PhotoBoxes]) -> str:

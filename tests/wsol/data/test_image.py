@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from wsol.data.image import SUFFIXES, image_size, image_sizes, inspect_image, read_image, read_segmentation
+from wsol.data.image import (
+    SUFFIXES,
+    decode_image,
+    image_size,
+    image_sizes,
+    inspect_image,
+    read_image,
+    read_segmentation,
+)
 from wsol.errors import DataError
 
 RAMP = np.tile(np.arange(0, 240, 5, dtype=np.uint8), (32, 1))  # (32, 48): 0 to 235 from left to right
@@ -156,3 +164,12 @@ def test_equal_files_have_equal_digests(tmp_path: Path) -> None:
         Image.new("L", (4, 4), shade).save(tmp_path / f"{name}.png")
     a, b, c = (inspect_image(tmp_path / f"{n}.png").digest for n in "abc")
     assert a == b != c
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "gif", "bmp", "tif", "webp", "ppm"])
+def test_bytes_are_decoded_as_the_file_is(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.{suffix}"
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (9, 12, 3), dtype=np.uint8)).save(path)
+    np.testing.assert_array_equal(decode_image(path.read_bytes(), 108), read_image(path))
+    with pytest.raises(DataError, match=r"^12 x 9 pixels are too many; at most 0\.000107 megapixels"):
+        decode_image(path.read_bytes(), 107)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from wsol.localization.cutter import MapCutter
 from wsol.localization.extraction import Extraction
 from wsol.localization.finder import Finder
 from wsol.models.localizer import build_localizer
+from wsol.scoring.protocols import find_protocols
 
 CLASSES = ("001.Blue_Jay", "002.Crow", "003.Robin")
 
@@ -66,3 +68,24 @@ def test_one_class_alone(finder: Finder, photo: Path) -> None:
         finder(photo, class_name="Dodo")
     with pytest.raises(ConfigError, match="topk 0: at least 1 class"):
         finder(photo, topk=0)
+
+
+@pytest.mark.parametrize("protocol", [p.name for p in find_protocols("all")])
+@pytest.mark.parametrize("label", [None, 1])
+def test_many_thresholds_give_the_box_of_each(
+    finder: Finder, photo: Path, protocol: str, label: int | None
+) -> None:
+    """Of all thresholds at once, each box is the one that a finder with this threshold draws."""
+    chosen = find_protocols(protocol)[0]
+    find = replace(finder, extraction=chosen.extraction, view=View(chosen.view, 64))
+    thresholds = np.unique([*(i / 100 for i in range(100)), 0.335])
+    image = np.asarray(Image.open(photo))
+    found = find.at_thresholds(find.view.apply(image), (50, 40), thresholds, label)
+    assert len({box for box, _ in found.boxes}) > 5
+    for threshold, (box, empty) in zip(thresholds.tolist(), found.boxes, strict=True):
+        one = replace(find, threshold=threshold)(photo, class_name=None if label is None else CLASSES[label])
+        assert (one.box, one.best.empty) == (box, empty)
+        assert (one.label, one.score) == (found.label, pytest.approx(found.score))
+    assert [label for label, _ in found.ranking] == [one.label for one in find(photo).found]
+    assert found.region == one.region
+    assert found.heat.shape == (64, 64)

@@ -37,6 +37,11 @@ class BuiltClassifier:
     def digest(self) -> str:
         return self.opened.digest or model_digest(self.opened.model)
 
+    def with_method(self, method: str) -> BuiltClassifier:
+        """The same classifier, its maps made by another method; ConfigError where that does not fit it."""
+        config = replace(self.config, method=method)
+        return replace(self, localizer=_localizer(config, self.opened), config=config)
+
     def for_classes(self, wanted: Sequence[str]) -> MappedClasses | OwnClass:
         """The localizer in the classes of a data set, or with its own best class where it lacks some."""
         labels = match_classes(wanted, self.classes, self.config.table)
@@ -65,11 +70,14 @@ def build_classifier(
     if config.mean is not None or config.std is not None:
         mean, std = config.mean or normalisation.mean, config.std or normalisation.std
         normalisation = Normalisation(mean, std, "as the user says")
+    opened = replace(opened, normalisation=normalisation, image_size=image_size or opened.image_size or SIDE)
+    localizer = _localizer(config, opened)
+    return BuiltClassifier(localizer, config, opened, require_classes(opened.classes, localizer))
+
+
+def _localizer(config: Classifier, opened: OpenedClassifier) -> ClassifierLocalizer:
     try:
         method = MAP_METHODS.create(config.method)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"method {config.method}: {error}") from error
-    side = image_size or opened.image_size or SIDE
-    opened = replace(opened, normalisation=normalisation, image_size=side)
-    localizer = ClassifierLocalizer(opened.model, method, config.layer, normalisation, side)
-    return BuiltClassifier(localizer, config, opened, require_classes(opened.classes, localizer))
+    return ClassifierLocalizer(opened.model, method, config.layer, opened.normalisation, opened.image_size)
