@@ -52,6 +52,11 @@ class Trainable(nn.Module, ABC):
         self.weights_report = weights
 
     @property
+    def knows_classes(self) -> bool:
+        """Whether it tells classes apart."""
+        return True
+
+    @property
     @abstractmethod
     def pretrained(self) -> Collection[str]:
         """The names of the parameters that begin with loaded values."""

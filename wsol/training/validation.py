@@ -70,9 +70,7 @@ class Validator:
                     counts["top1_loc"] += top
         total = self._ranks.sum(counts)
         counted = {"top1_cls": "images", "top1_loc": "boxed", "gt_known_loc": "boxed"}
-        told = (
-            {"gt_known_loc": "boxed"} if isinstance(model, Localizer) and not model.knows_classes else counted
-        )
+        told = counted if model.knows_classes else {"gt_known_loc": "boxed"}
         return {f"val_{name}": total[name] / total[of] for name, of in told.items() if total[of]}
 
     @staticmethod
