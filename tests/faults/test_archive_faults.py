@@ -115,7 +115,7 @@ def test_a_sparse_file_of_a_terabyte_is_not_read_through(place: Path) -> None:
     bad = place.parent / "bad.tar"
     bad.touch()
     os.truncate(bad, 10**12)  # takes no space on the disk; as an archive it ends at once
-    with pytest.raises(DataError, match=r"bad\.tar: no data set in CUB layout in it"):
+    with pytest.raises(DataError, match=r"bad\.tar: neither CIFAR nor a data set in CUB layout"):
         prepare(bad, place / "CUB")
     assert {p.name for p in place.iterdir()} == {"precious.txt"}
 

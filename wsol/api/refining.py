@@ -49,7 +49,7 @@ def refine(
     >>> fast = {"train.epochs": 1, "train.batch_size": 4, "train.device": "cpu"}
     >>> run = wsol.refine("runs/demo", "runs/refined", config=tiny, set=fast)
     >>> run.config.refine.method, run.classes == wsol.Run("runs/demo").classes
-    ('CAM', True)
+    ('CAM-GPCA', True)
     """
     path = source.path if isinstance(source, Run) else Path(source)
     checked = refining_config(path, config, set)

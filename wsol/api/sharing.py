@@ -102,6 +102,15 @@ def push(pack: Path | str, name: str, *, private: bool = False) -> str:
 
     Raises:
         RunFolderError: no pack, a pack that is damaged, or a hub that refuses or cannot be reached.
+
+    >>> import wsol
+    >>> wsol.push("runs/demo", "owner/birds")
+    Traceback (most recent call last):
+    ...
+    wsol.errors.RunFolderError: runs/demo: not a pack: make one with `wsol pack RUN runs/demo`
+    >>> folder = wsol.pack("runs/demo", "packs/birds", picture=False)
+    >>> wsol.push(folder, "owner/birds")  # doctest: +SKIP
+    'https://huggingface.co/owner/birds'
     """
     folder = RunFolder(pack)
     if not folder.is_pack:

@@ -55,6 +55,10 @@ def test_the_names_of_the_files() -> None:
         "overlays": "overlays",
         "report": "report.html",
         "analysis": "analysis",
+        "card": "README.md",
+        "picture": "picture.jpg",
+        "packed_weights": "weights.safetensors",
+        "manifest": "manifest.json",
     }
     store = folder.checkpoints
     assert (store.folder, store.names) == (

@@ -31,7 +31,7 @@ def canvas() -> NDArray[np.float64]:
 
 
 def test_all_are_registered() -> None:
-    assert list(PROTOCOLS.entries()) == NAMES
+    assert list(PROTOCOLS.entries()) == [*NAMES, "classes", "classes-crop"]
     assert [p.name for p in find_protocols(["all"])] == NAMES
     assert sorted(p.name for p in find_protocols(["bas", "all", "bas"])) == sorted(NAMES)
     with pytest.raises(ConfigError, match="unknown protocol 'wsoleval'"):
