@@ -1,4 +1,4 @@
-"""Whether an attention helps to find real birds: the tables of docs/gpca-on-real-birds.md.
+"""Whether an attention helps to find real birds: trains the runs, and prints two tables.
 
     python scripts/attention_experiment.py choose  RUNS --data CUB --weights FILE
     python scripts/attention_experiment.py confirm RUNS --data CUB --weights FILE --attentions none gpca-unit

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wsol.cli import build_parser, main
-from wsol.commands import demo
+from wsol.commands import demo_steps as demo
 from wsol.data.synthetic.paint import make_dataset
 from wsol.runs.folder import RunFolder
 from wsol.shipped_configs import shipped_configs
@@ -22,14 +22,14 @@ train: {epochs: 1, batch_size: 8}
 
 @pytest.mark.parametrize("changes", [{}, demo.FAST], ids=["whole", "fast"])
 def test_every_step_is_a_command_that_parses(tmp_path: Path, changes: dict[str, object]) -> None:
-    commands = demo.steps(tmp_path / "birds", tmp_path / "birds.png", tmp_path / "run", changes)
+    commands = demo.steps(*(tmp_path / name for name in ("birds", "birds.png", "first", "run")), changes)
     assert [command[0] for command in commands].count("data") == 3
     for command in commands:
         assert build_parser().parse_args(command).run.__module__.startswith(f"wsol.commands.{command[0]}")
 
 
 def test_the_config_of_the_demo_comes_with_the_package() -> None:
-    assert demo.CONFIG in shipped_configs()
+    assert {demo.CONFIG, demo.SECOND} <= set(shipped_configs())
 
 
 def test_the_whole_story(
@@ -38,16 +38,26 @@ def test_the_whole_story(
     config = tmp_path / "small.yaml"
     config.write_text(SMALL)
     monkeypatch.setattr(demo, "CONFIG", str(config))
+    second = tmp_path / "second.yaml"
+    second.write_text(
+        "model: {backbone: tiny, weights: none, head: foreground}\ntrain: {epochs: 1, batch_size: 8}"
+    )
+    monkeypatch.setattr(demo, "SECOND", str(second))
     out = tmp_path / "demo"
     make_dataset(out / "birds", species=4, train=6, test=3, size=96, seed=1, progress=False)
 
     assert main(["demo", "--out", str(out)]) == 0
     printed = capsys.readouterr().out
     folder = RunFolder(out / "run")
-    for path in (out / "birds.png", folder.curves, folder.overlays / "grid.png", folder.report):
+    for path in (
+        out / "birds.png",
+        RunFolder(out / "first").curves,
+        folder.overlays / "grid.png",
+        folder.report,
+    ):
         assert path.stat().st_size > 1000
         assert str(path) in printed
-    for command in ("data check", "data info", "train", "evaluate", "visualize", "report"):
+    for command in ("data check", "data info", "train", "refine", "evaluate", "visualize", "report"):
         assert f"$ wsol {command} " in printed
     assert json.loads((out / "run" / "scores.json").read_text())
 

@@ -60,8 +60,12 @@ def pack(
     opened = Run(run.path if isinstance(run, Run) else run, data)
     opened.folder.refuse_pack("copy the folder instead")
     config, target = opened.config, Path(out)
-    if config.classifier is not None:
+    if config.classifier is not None or config.network is not None:
         raise ConfigError(f"{opened.path}: a run of a plain classifier; only trained localizers are packed")
+    if config.refine is not None:
+        raise ConfigError(
+            f"{opened.path}: a refined run has two models, and a pack holds one: pack the run that it refines"
+        )
     _refuse_taken(target, overwrite)
     model, about = opened.packed_parts()
     if opened.is_evaluated and opened.scores.checkpoint_digest != about["digest"]:
