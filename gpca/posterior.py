@@ -69,30 +69,21 @@ def factor_(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
 
 
 def _exported_factor(K: Tensor, delta: float) -> tuple[Tensor, Tensor]:
-    """The same for a program that `torch.export` writes, which overwrites nothing.
+    """The same for a program that `torch.export` writes, which overwrites nothing and cannot branch on data.
 
-    The rare tries with more noise are one batch, in a branch that runs only where a matrix needs it.
+    The tries with more noise are one batch, and `where` picks the first that works. A branch by `torch.cond`
+    would skip them, but torch cannot write it to a file where autocast is switched off around it.
     """
-    noise = torch.full_like(K[..., 0, 0], 1 / delta)
-    L, info = _cholesky(add_to_diagonal(K, noise[..., None]))
-
-    def more_noise(K: Tensor, L: Tensor, noise: Tensor, failed: Tensor) -> tuple[Tensor, Tensor]:
-        scale = K.diagonal(dim1=-2, dim2=-1).mean(-1)
-        tried = torch.stack([noise + share * scale for share in accumulate(JITTER)])
-        factors, info = _cholesky(add_to_diagonal(K.expand(len(JITTER), *K.shape), tried[..., None]))
-        found, least = torch.full_like(L, torch.nan), tried[-1]
-        for i in reversed(range(len(JITTER))):  # the first that works is picked last
-            works = info[i] == 0
-            found = torch.where(works[..., None, None], factors[i], found)
-            least = torch.where(works, tried[i], least)
-        return torch.where(failed[..., None, None], found, L), torch.where(failed, least, noise)
-
-    def enough(K: Tensor, L: Tensor, noise: Tensor, failed: Tensor) -> tuple[Tensor, Tensor]:
-        return L.clone(), noise.clone()
-
-    failed = info > 0
-    found: tuple[Tensor, Tensor] = torch.cond(failed.any(), more_noise, enough, (K, L, noise, failed))
-    return found
+    least = torch.full_like(K[..., 0, 0], 1 / delta)
+    scale = K.diagonal(dim1=-2, dim2=-1).mean(-1)
+    tried = torch.stack([least, *(least + share * scale for share in accumulate(JITTER))])
+    factors, info = _cholesky(add_to_diagonal(K.expand(len(tried), *K.shape), tried[..., None]))
+    L, noise = torch.full_like(K, torch.nan), tried[-1]
+    for i in reversed(range(len(tried))):  # the first that works is picked last
+        works = info[i] == 0
+        L = torch.where(works[..., None, None], factors[i], L)
+        noise = torch.where(works, tried[i], noise)
+    return L, noise
 
 
 def _cholesky(M: Tensor) -> tuple[Tensor, Tensor]:
