@@ -151,6 +151,8 @@ def test_a_pair_shows_its_images_and_a_shot_opens_one(page: Any, predictions: Pr
     link = page.find_element("css selector", "#confusions tbody th a")
     a, b = map(int, link.get_attribute("href").rpartition("#pair/")[2].split("/"))
     shot = page.find_element("css selector", "#confusions .shot")
+    # The page scrolls smoothly, and a click on its way would miss.
+    page.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", shot)
     shot.click()
     settle(page)
     wanted = np.flatnonzero(((labels == a) & (named == b)) | ((labels == b) & (named == a))).tolist()
