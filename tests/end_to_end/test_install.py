@@ -19,6 +19,10 @@ data: {name: synthetic, species: 2, train: 6, test: 3, size: 64, image_size: 64,
 model: {backbone: tiny, weights: none, head: {name: danet, channels: 4, levels: [species]}}
 train: {epochs: 1, batch_size: 4, device: cpu}
 """
+SECOND = """\
+model: {backbone: tiny, weights: none, head: {name: foreground, channels: 4}}
+train: {epochs: 1, batch_size: 4, device: cpu}
+"""
 
 
 @pytest.mark.long
@@ -65,7 +69,8 @@ def test_the_wheel_works_outside_of_the_clone(repository: Path, tmp_path: Path) 
     assert "blocks4_0" in wsol("model", "cub/mobilenet_v1_adl_gpca", "--set", "model.weights=none")
     assert "wsoleval-v2" in wsol("list", "protocols")
     assert "GPCA paper" in wsol("compare", "--published"), "the tables of published results"
-    (elsewhere / "demo.yaml").write_text(OWN)  # a smaller one than the demo's own: a file beside wins
+    (elsewhere / "demo.yaml").write_text(OWN)  # smaller ones than the demo's own: a file beside wins
+    (elsewhere / "demo_refine.yaml").write_text(SECOND)
     assert "the demo took" in wsol("demo", "--out", "demo")
     report = elsewhere / "demo" / "run" / "report.html"
     assert "<!doctype html>" in report.read_text().lower()[:100], "the templates"

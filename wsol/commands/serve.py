@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 from pathlib import Path
 
 from wsol.commands.classifier_arguments import add_classifier_arguments, chosen_classifier
@@ -49,6 +50,11 @@ def run(args: argparse.Namespace) -> int:
         examples=args.examples,
         device=args.device,
     )
+    for number in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # also where the shell ignores them, as for jobs behind a &
+        signal.signal(number, signal.default_int_handler)
     with server:
         print(f"open {server.address} in a browser on this machine; Ctrl-C ends it", flush=True)
         try:

@@ -108,6 +108,7 @@ def test_every_module_of_the_commands_is_listed_once() -> None:
     helpers = {
         "classifier_arguments",
         "config_arguments",
+        "demo_steps",
         "evaluation_text",
         "measured_run",
         "next_commands",
