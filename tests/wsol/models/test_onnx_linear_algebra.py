@@ -139,9 +139,10 @@ def test_masks_agree(options: dict[str, Any], channels: int) -> None:
         x = hard_maps(number, channels, scale)
         with torch.inference_mode():
             expected, reordered = attention.compute_mask(x), attention.compute_mask(x[:, order])
-        if attention.variant in ("full", "fixed"):
-            # The maps must be ones that torch itself answers for, to half of the bound below.
-            torch.testing.assert_close(expected[:, order], reordered, atol=5e-4, rtol=0)
+        if attention.variant in ("full", "fixed") and scale < 100:
+            # Maps that torch itself answers for. At 100, with duplicate channels, the order of the channels
+            # moves its mask by up to 3.4e-4 (docs/gpca.md); the bound of the ONNX mask is the same there.
+            torch.testing.assert_close(expected[:, order], reordered, atol=1e-4, rtol=0)
         (found,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
         np.testing.assert_allclose(found, expected.numpy(), atol=1e-3, err_msg=f"scale {scale}")
 
