@@ -173,6 +173,7 @@ def prepare(
         seed=t.seed,
         workers=config.data.workers,
         pad=config.data.pad,
+        flip=config.data.flip,
         label_pixels=guides,
     )
     random_state.seed_everything(t.seed + ranks.rank)
