@@ -7,17 +7,20 @@ from collections import OrderedDict
 from torch import nn
 
 from wsol.models.backbone import Backbone
+from wsol.models.strides import StridePlan, set_strides, stride_plan
 from wsol.models.weights import IMAGENET, Weights
 from wsol.registry import BACKBONES
 
 
 @BACKBONES.register("tiny", "seven convolutions of our own, for demonstrations and tests on a CPU")
-def tiny(weights: Weights) -> Backbone:
+def tiny(weights: Weights, stride: StridePlan = "paper") -> Backbone:
     """Maps of stride 8 from 0.1 M parameters: trains from scratch in minutes on two cores.
 
     Plain 3x3 convolutions with BatchNorm and ReLU: on a CPU depthwise ones save less than they cost. The last
     two are 1x1, which keeps what a cell sees small: a network that learns from scratch puts its evidence
     anywhere in its field of view, and a wide one lays the heat beside the bird.
+
+    stride: of stem, stage1 and stage2, 2 by default. The plan `bas` is the same: stage2 has maps of stride 8.
     """
     network = nn.Sequential(
         OrderedDict(
@@ -28,8 +31,15 @@ def tiny(weights: Weights) -> Backbone:
         )
     )
     loaded = weights.load(network, IMAGENET)
+    stages = dict(network.named_children())
+    strided = {
+        "stem": [network.stem[0]],
+        "stage1": [network.stage1[0][0]],
+        "stage2": [network.stage2[0][0]],
+    }
+    set_strides(strided, stride_plan(stride, paper={}), stages)
     return Backbone(
-        dict(network.named_children()),
+        stages,
         loaded,
         placements={
             "paper": ("stem", "stage1", "stage2"),
