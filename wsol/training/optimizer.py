@@ -47,7 +47,7 @@ def make_optimizer(model: Trainable, train: Train) -> Optimizer:
         raise ConfigError(f"train.freeze: {train.freeze} leaves nothing to train; name an earlier stage")
     for wanted in train.rates.named:
         if not any(_is_named(name, wanted) for name in parameters):
-            known = {*parameters, *(name.rpartition(".")[2] for name in parameters)}
+            known = {*parameters, *(part for name in parameters for part in name.split("."))}
             near = suggest(wanted, known)
             hint = near if "did you mean" in near else ""
             raise ConfigError(f"train.rates.named: the model trains no parameter {wanted!r}{hint}")
@@ -83,5 +83,9 @@ def _by_rate(group: ParameterGroup, names: list[str], rates: Rates) -> dict[floa
 
 
 def _is_named(name: str, wanted: str) -> bool:
-    """Whether `wanted` is the parameter's own name (raw_theta), or the end of its full one after a dot."""
-    return name == wanted or name.endswith(f".{wanted}")
+    """Whether `wanted` is the parameter (raw_theta), or a part of the model that it is in (layer4).
+
+    >>> _is_named("backbone.stages.layer4.1.bn1.bias", "layer4"), _is_named("layer4_0.bn1.bias", "layer4")
+    (True, False)
+    """
+    return f".{wanted}." in f".{name}."

@@ -7,12 +7,13 @@ from collections import OrderedDict
 from torch import nn
 
 from wsol.models.backbone import Backbone
+from wsol.models.strides import StridePlan, set_strides, stride_plan
 from wsol.models.weights import IMAGENET, Weights
 from wsol.registry import BACKBONES
 
 
 @BACKBONES.register("tiny", "seven convolutions of our own, for demonstrations and tests on a CPU")
-def tiny(weights: Weights, centred: bool = False) -> Backbone:
+def tiny(weights: Weights, stride: StridePlan = "paper", centred: bool = False) -> Backbone:
     """Maps of stride 8 from 0.1 M parameters: trains from scratch in minutes on two cores.
 
     Plain 3x3 convolutions with BatchNorm and ReLU: on a CPU depthwise ones save less than they cost. The last
@@ -20,6 +21,7 @@ def tiny(weights: Weights, centred: bool = False) -> Backbone:
     anywhere in its field of view, and a wide one lays the heat beside the bird.
 
     Args:
+        stride: of stem, stage1 and stage2, 2 by default. The plan `bas` is the same: stage2 has stride 8.
         centred: 4x4 kernels instead of 3x3 where the stride is 2. A 3x3 kernel lies half a pixel off the
             middle of the cell that it makes. After three of them, a cell of the map looks at a place 3.5
             pixels above and left of where the map shows it: boxes lie too low and too far right by that.
@@ -34,8 +36,15 @@ def tiny(weights: Weights, centred: bool = False) -> Backbone:
         )
     )
     loaded = weights.load(network, IMAGENET)
+    stages = dict(network.named_children())
+    strided = {
+        "stem": [network.stem[0]],
+        "stage1": [network.stage1[0][0]],
+        "stage2": [network.stage2[0][0]],
+    }
+    set_strides(strided, stride_plan(stride, paper={}), stages)
     return Backbone(
-        dict(network.named_children()),
+        stages,
         loaded,
         placements={
             "paper": ("stem", "stage1", "stage2"),
