@@ -92,7 +92,7 @@ def test_a_config_says_it() -> None:
     ("head", "message"),
     [
         ({"maps": "topp"}, r"model\.head\.maps: .* did you mean 'topk'"),
-        ({"topk": 3}, r"model\.head\.topk: is for maps: topk, and the maps here are 'class'"),
+        ({"topk": 3}, r"model\.head\.topk: needs `maps: topk`, and the maps here are 'class'"),
         ({"name": "bas", "maps": "combined", "topk": 3}, "the maps here are 'combined'"),
         ({"name": "bas", "topk": 0}, r"model\.head\.topk: 0 classes make no map"),
     ],
