@@ -108,7 +108,7 @@ class Head(Component):
         if self.topk < 1:
             yield "topk", f"{self.topk} classes make no map: take at least 1"
         if self.map_kind != "topk":
-            yield "topk", f"is for maps: topk, and the maps here are {self.map_kind!r}"
+            yield "topk", f"needs `maps: topk`, and the maps here are {self.map_kind!r}"
 
     @property
     def needs_labels(self) -> bool:

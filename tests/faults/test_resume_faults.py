@@ -28,7 +28,7 @@ from wsol.runs.history import read_csv
 @pytest.mark.parametrize(
     ("method", "workers"),
     [
-        *product(("adl", "dgdm", "danet", "bas", "acol", "spg"), (0,)),
+        *product(("adl", "dgdm", "danet", "bas", "acol", "spg", "has", "cutmix"), (0,)),
         *(pytest.param(name, 2, marks=pytest.mark.long) for name in ("adl", "dgdm", "danet")),
     ],
 )
@@ -92,7 +92,8 @@ def test_bf16_resumes(birds: Path, tmp_path: Path, method: str) -> None:
     ("method", "workers", "freeze"),
     [
         *(("adl", 2, None), ("adl", 0, None), ("dgdm", 2, None), ("danet", 2, None), ("bas", 2, None)),
-        *(("acol", 0, None), ("spg", 0, None), ("adl", 0, "stage1"), ("bas", 0, "stage1")),
+        *(("acol", 0, None), ("spg", 0, None), ("has", 0, None), ("cutmix", 0, None)),
+        *(("adl", 0, "stage1"), ("bas", 0, "stage1")),
     ],
 )
 def test_the_whole_command_killed_with_sigkill(

@@ -39,8 +39,8 @@ def make_optimizer(model: Trainable, train: Train) -> Optimizer:
     spares from weight decay (GPCA's theta) is spared.
 
     Raises:
-        ConfigError: `train.rates.named` names a parameter that the model does not have, or that is
-            frozen; or everything is frozen.
+        ConfigError: `train.rates.named` names what the model does not have, or what is frozen; or
+            everything is frozen.
     """
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not parameters:
@@ -50,7 +50,7 @@ def make_optimizer(model: Trainable, train: Train) -> Optimizer:
             known = {*parameters, *(part for name in parameters for part in name.split("."))}
             near = suggest(wanted, known)
             hint = near if "did you mean" in near else ""
-            raise ConfigError(f"train.rates.named: the model trains no parameter {wanted!r}{hint}")
+            raise ConfigError(f"train.rates.named: the model trains no parameter or part {wanted!r}{hint}")
     groups: Groups = []
     for group in model.parameter_groups():
         trained = [name for name in group.names if name in parameters]

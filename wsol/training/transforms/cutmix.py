@@ -16,7 +16,7 @@ from wsol.training.transforms.transform import BatchTransform
 
 @TRANSFORMS.register("cutmix", "pastes a box of another image, labels by area (Yun et al., 2019)")
 class CutMix(BatchTransform):
-    """Paste the same box of another image of the batch into each image; the labels share by area.
+    """Paste the same box of another image of the batch into each image; labels count by area.
 
         l ~ Beta(alpha, alpha)                             centre (y, x) uniform over the pixels
         box = centre +- floor(floor(side sqrt(1 - l)) / 2), clipped to the image
@@ -30,7 +30,7 @@ class CutMix(BatchTransform):
     Args:
         alpha: of the distribution of l; 1 makes it uniform. Below 1, very small and very large boxes are more
             frequent; above 1, boxes of about half the image.
-        rate: probability that a batch is mixed. The others stay as they are.
+        rate: probability that a batch is mixed. Other batches stay as they are.
 
     Raises:
         ValueError: alpha is not above 0, or a rate outside 0 to 1.
