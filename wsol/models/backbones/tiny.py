@@ -22,16 +22,16 @@ def tiny(weights: Weights, stride: StridePlan = "paper", centred: bool = False) 
 
     Args:
         stride: of stem, stage1 and stage2, 2 by default. The plan `bas` is the same: stage2 has stride 8.
-        centred: 4x4 kernels instead of 3x3 where the stride is 2. A 3x3 kernel lies half a pixel off the
-            middle of the cell that it makes. After three of them, a cell of the map looks at a place 3.5
+        centred: kernels of an even side (4x4, then 2x2) where the stride is 2. A 3x3 kernel lies half a pixel
+            off the middle of the cell that it makes. After three of them, a cell of the map looks at a place 3.5
             pixels above and left of where the map shows it: boxes lie too low and too far right by that.
     """
-    halving = 4 if centred else 3
+    first, later = (4, 2) if centred else (3, 3)  # kernels of the strided convolutions
     network = nn.Sequential(
         OrderedDict(
-            stem=_conv(3, 16, halving, stride=2),
-            stage1=nn.Sequential(_conv(16, 32, halving, stride=2), _conv(32, 32, 3)),
-            stage2=nn.Sequential(_conv(32, 64, halving, stride=2), _conv(64, 64, 3)),
+            stem=_conv(3, 16, first, stride=2),
+            stage1=nn.Sequential(_conv(16, 32, later, stride=2), _conv(32, 32, 3)),
+            stage2=nn.Sequential(_conv(32, 64, later, stride=2), _conv(64, 64, 3)),
             stage3=nn.Sequential(_conv(64, 128, 1), _conv(128, 128, 1)),
         )
     )
