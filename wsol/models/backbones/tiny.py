@@ -23,8 +23,8 @@ def tiny(weights: Weights, stride: StridePlan = "paper", centred: bool = False) 
     Args:
         stride: of stem, stage1 and stage2, 2 by default. The plan `bas` is the same: stage2 has stride 8.
         centred: kernels of an even side (4x4, then 2x2) where the stride is 2. A 3x3 kernel lies half a pixel
-            off the middle of the cell that it makes. After three of them, a cell of the map looks at a place 3.5
-            pixels above and left of where the map shows it: boxes lie too low and too far right by that.
+            off the middle of the cell that it makes. After three of them, a cell of the map looks at a place
+            3.5 pixels above and left of where the map shows it: boxes lie too low and too far right by that.
     """
     first, later = (4, 2) if centred else (3, 3)  # kernels of the strided convolutions
     network = nn.Sequential(
