@@ -331,7 +331,7 @@ class Classifier:
 class Refine:
     """What a guided head learns from: the maps of another run, read as pixels by `wsol.training.guides`."""
 
-    source: Path  # a run folder, or what `wsol discover` wrote
+    source: Path | None = None  # a run folder, or what `wsol discover` wrote; `wsol refine` names it
     method: str = ""  # what made its maps, in words, for tables
     foreground: float = 0.5  # pixels of the stretched map above this are the object
     background: float = 0.2  # pixels below this are not; those between are undecided

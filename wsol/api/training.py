@@ -55,7 +55,7 @@ def train(
     if checked.network is not None:
         raise ConfigError("network: a plain classifier, which `wsol classify` trains")
     head = checked.model.head
-    if head.guided and checked.refine is None:
+    if head.guided and (checked.refine is None or checked.refine.source is None):
         raise ConfigError(
             f"model.head: {head.name} learns from the maps of another run: name it with `wsol refine RUN`"
         )

@@ -214,6 +214,7 @@ def prepare_maps(
     After this the source is no longer needed. Every rank calls this.
     """
     assert config.refine is not None
+    assert config.refine.source is not None  # `wsol.train` checked it
     wanted = tuple(s.name for s in samples)
     if ranks.on_main(lambda: folder.guides.is_dir() and Predictions(folder.guides).names == wanted):
         return Predictions(folder.guides)
