@@ -7,7 +7,7 @@ import shlex
 import time
 from pathlib import Path
 
-from wsol.commands.demo_steps import FAST, free_folder, steps
+from wsol.commands.demo_steps import free_folder, steps
 
 HELP = "try everything on painted birds: data, training, numbers, pictures"
 DESCRIPTION = """\
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     folder, first = RunFolder(free_folder(args.out / "run")), free_folder(args.out / "first")
     birds = args.out / ("birds-fast" if args.fast else "birds")
     sheet = birds.with_suffix(".png")
-    for command in steps(birds, sheet, first, folder.path, FAST if args.fast else {}):
+    for command in steps(birds, sheet, first, folder.path, args.fast):
         print(f"\n$ wsol {shlex.join(command)}", flush=True)
         code = main(command)
         if code:

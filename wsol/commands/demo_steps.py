@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 CONFIG, SECOND = "demo", "demo_refine"  # of the configs that come with wsol
-FAST = {"data.train": 50, "train.epochs": 20, "model.head.start": 10}  # what `--fast` changes in the first
+# What `--fast` changes in the first, and in the second.
+FAST = {"data.train": 40, "train.epochs": 12, "model.head.start": 5}
+FAST_SECOND = {"train.epochs": 5}
 PROTOCOLS = ("gpca", "wsoleval-v1", "wsoleval-v2")  # those that need no ten crops, which take long
 
 
@@ -17,26 +19,30 @@ def free_folder(path: Path) -> Path:
     return next(p for p in names if not p.exists())
 
 
-def steps(
-    birds: Path, sheet: Path, first: Path, run_dir: Path, changes: Mapping[str, object]
-) -> list[list[str]]:
-    """The commands of the demo, in order. Birds that are there are kept. changes: values of the config.
+def steps(birds: Path, sheet: Path, first: Path, run_dir: Path, fast: bool = False) -> list[list[str]]:
+    """The commands of the demo, in order. Birds that are there are kept. `run_dir` refines the run `first`.
 
-    first: the run that `run_dir` refines.
+    fast: fewer birds and epochs.
     """
     from wsol.config import Config
 
+    changes, later = (FAST, FAST_SECOND) if fast else ({}, {})
     counts = Config.read(CONFIG, set=changes).data.options  # how many birds the config trains on
     paint = ["data", "synth", str(birds), *(word for k, v in counts.items() for word in (f"--{k}", str(v)))]
-    values, start, run = {"data.root": birds, **changes}, str(first), str(run_dir)
+    start, run = str(first), str(run_dir)
     return [
         *([] if birds.exists() else [paint]),
         ["data", "check", str(birds)],
         ["data", "info", str(birds), "--out", str(sheet)],
-        ["train", CONFIG, "--run-dir", start, *(w for k, v in values.items() for w in ("--set", f"{k}={v}"))],
+        ["train", CONFIG, "--run-dir", start, *_set({"data.root": birds, **changes})],
         ["evaluate", start],
-        ["refine", start, "--config", SECOND, "--run-dir", run],
+        ["refine", start, "--config", SECOND, "--run-dir", run, *_set(later)],
         ["evaluate", run, "--protocol", *PROTOCOLS],
         ["visualize", run, "--pick", "random", "--num", "12"],
         ["report", run, start],
     ]
+
+
+def _set(values: Mapping[str, object]) -> list[str]:
+    """The options that change values of a config."""
+    return [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
