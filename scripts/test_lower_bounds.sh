@@ -9,7 +9,8 @@ home=.venv-lower
 if [ ! -f "$home/complete" ]; then
     rm -rf "$home"
     "${PYTHON:-python3}" -m venv "$home"
-    # Every `name>=bound` of the package and of its extras becomes `name==bound`; the tools of the tests keep their pins.
+    # Every `name>=bound` of the package and of its extras becomes `name==bound`. The tools and references of the tests are
+    # taken in any version that fits: their pins want a newer NumPy.
     "$home/bin/python" - > "$home/bounds.txt" <<'BOUNDS'
 import re, tomllib
 from pathlib import Path
@@ -24,7 +25,7 @@ for requirement in wanted:
 for line in Path("requirements.txt").read_text().splitlines():
     name, pin, _ = line.partition("==")
     if pin and name.lower() not in names:
-        print(line)
+        print(name)
 BOUNDS
     "$home/bin/python" -m pip install --quiet --disable-pip-version-check -r "$home/bounds.txt"
     "$home/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -e .
