@@ -11,6 +11,7 @@ import torch
 
 import wsol
 from wsol import plugins
+from wsol.api.sharing import start_from_pack
 from wsol.cli import main
 from wsol.errors import CheckpointError, ConfigError, RunFolderError, WsolError
 from wsol.notices import WsolNote
@@ -80,6 +81,20 @@ def test_a_pack_holds_no_path_of_this_machine(packed: Path, birds: Path, evaluat
     for name, content in contents(packed).items():
         for path in (birds.parent, evaluated.parent, Path.cwd(), Path.home()):
             assert str(path).encode() not in content or str(path) == "/", (name, path)
+
+
+def test_a_table_of_boxes_is_named_without_its_path_and_found_in_the_new_data_set(
+    trained: Path, birds: Path, tmp_path: Path
+) -> None:
+    config = trained / "config.yaml"
+    own = f"name: folder\n  annotations: {tmp_path}/mine/boxes.csv"
+    config.write_text(config.read_text().replace("name: cub", own, 1))
+    with pytest.warns(WsolNote, match="not evaluated"):
+        pack = wsol.pack(trained, tmp_path / "pack")
+    assert str(tmp_path).encode() not in b"".join(contents(pack).values())
+    assert wsol.Run(pack).config.data.options["annotations"] == Path("boxes.csv")
+    started = wsol.Run(start_from_pack(wsol.Run(pack), birds, tmp_path / "again"))
+    assert started.config.data.options["annotations"] == birds / "boxes.csv"
 
 
 def test_the_card_tells_figures_intervals_baseline_and_threshold(packed: Path) -> None:

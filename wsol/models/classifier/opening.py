@@ -75,7 +75,7 @@ def open_classifier(
     family, colon, member = name.partition(":")
     if not colon or not member:
         raise ConfigError(f"classifier {name!r}: expected torchvision:NAME, timm:NAME or module:function")
-    own_function = family not in FAMILIES
+    own_function = not is_public(name)
     if variant is not None and family != "torchvision":
         raise ConfigError(f"variant {variant!r}: {name} has no variants; torchvision's ResNets have")
     if own_function:
@@ -143,6 +143,11 @@ FAMILIES: dict[str, Callable[..., Blueprint]] = {
     "torchvision": torchvision_classifier,
     "timm": timm_classifier,
 }
+
+
+def is_public(name: str) -> bool:
+    """Whether a name is of a public library. Any other is of a function, which opening would call."""
+    return name.partition(":")[0] in FAMILIES
 
 
 def _imagenet_names() -> tuple[str, ...]:
