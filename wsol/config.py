@@ -28,6 +28,7 @@ from wsol.registry import (
 )
 
 Problems = Iterator[tuple[str, str]]  # (field, what is wrong with it)
+Flip = Literal["left-right", "both"]  # in which directions training images are flipped at random
 MapKind = Literal["class", "topk", "combined"]  # what a map at test is made of: `wsol.models.class_ranking`
 
 
@@ -222,6 +223,7 @@ class Data(Component):
     image_size: int = 224  # side of the square that the network sees
     resize: int = 256  # side before the random crop in training
     pad: int = 0  # pixels of black border around the resized image, before the random crop in training
+    flip: Flip = "left-right"  # half of the training images; both: half of them up-down too
     val_share: float = 0.0  # of the training images of each class, held out to choose thresholds
     val_seed: int = 0
     workers: int = 2
@@ -265,7 +267,7 @@ class Train:
     accumulate: int = 1  # parts that a batch is computed in, one after the other, to save memory
     seed: int = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    amp: Literal["none", "bf16", "fp16"] = "none"
+    amp: Literal["none", "bf16", "fp16", "auto"] = "none"  # auto: bf16 where the device computes in it
     channels_last: bool = False
     compile: bool = False  # torch.compile: slow to start, faster after
     sync_bn: bool = False  # batch norm over the images of all processes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from random import Random
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,6 +12,7 @@ os.environ["NO_ALBUMENTATIONS_UPDATE"] = "1"  # it would ask the network for its
 import albumentations as A
 from PIL import Image
 
+from wsol.config import Flip
 from wsol.data.transforms import resize_square
 
 
@@ -24,43 +25,59 @@ class Augment(Protocol):
     def __call__(self, image: Image.Image, key: tuple[int, ...]) -> np.ndarray: ...
 
 
+class Draw(NamedTuple):
+    """What was drawn for one image: the place of the crop, and whether it is flipped."""
+
+    left: int
+    top: int
+    left_right: bool
+    up_down: bool
+
+    def flip(self, part: np.ndarray) -> np.ndarray:
+        """An array (S, S, ...) as it was drawn: flipped in one, both or none of its directions."""
+        if self.left_right:
+            part = part[:, ::-1]
+        return part[::-1] if self.up_down else part
+
+
 class CropFlip:
     """Resize to R x R, add a black border of `pad` pixels, crop S x S at random, flip left-right with
-    probability 1/2.
+    probability 1/2, and with `flip: both` up-down with probability 1/2 too.
 
     Every draw is seeded by (seed, key), so the worker and the time do not matter. Without a border the crop
     is drawn before the resize, which then computes little else.
     """
 
-    def __init__(self, resize: int, side: int, seed: int, pad: int = 0) -> None:
+    def __init__(self, resize: int, side: int, seed: int, pad: int = 0, flip: Flip = "left-right") -> None:
         self.resize, self.side, self.seed, self.pad = resize, side, seed, pad
         self._crop = A.RandomCrop(side, side)
-        self._flip = A.HorizontalFlip(p=0.5)
+        self._left_right = A.HorizontalFlip(p=0.5)
+        self._up_down = A.VerticalFlip(p=0.5 if flip == "both" else 0.0)
 
-    def draw(self, key: tuple[int, ...]) -> tuple[int, int, bool]:
-        """(left, top) of the crop in the resized image with its border, and whether it is flipped."""
-        # A seed for each: one for both would tie the flip to the place of the crop.
-        seeds = np.random.SeedSequence((self.seed, *key)).generate_state(2).tolist()
-        for transform, seed in zip((self._crop, self._flip), seeds, strict=True):
+    def draw(self, key: tuple[int, ...]) -> Draw:
+        """The crop, in the resized image with its border, and the flips."""
+        # A seed for each: one for all would tie the flips to the place of the crop.
+        transforms = (self._crop, self._left_right, self._up_down)
+        seeds = np.random.SeedSequence((self.seed, *key)).generate_state(len(transforms)).tolist()
+        for transform, seed in zip(transforms, seeds, strict=True):
             transform.py_random = Random(seed)
         # Of albumentations only the draws: its pipeline around them costs more than the crop.
         whole = self.resize + 2 * self.pad
         shape = {"shape": (whole, whole, 3)}
         left, top, _, _ = self._crop.get_params_dependent_on_data(shape, {})["crop_coords"]
-        return left, top, self._flip.should_apply()
+        return Draw(left, top, self._left_right.should_apply(), self._up_down.should_apply())
 
     def cut_out(self, square: np.ndarray, key: tuple[int, ...]) -> np.ndarray:
         """The pixels of an (R, R) array that the image of this key shows, (S, S), flipped as it is."""
-        left, top, flipped = self.draw(key)
-        part = square[top : top + self.side, left : left + self.side]
-        return part[:, ::-1] if flipped else part
+        drawn = self.draw(key)
+        return drawn.flip(square[drawn.top : drawn.top + self.side, drawn.left : drawn.left + self.side])
 
     def __call__(self, image: Image.Image, key: tuple[int, ...]) -> np.ndarray:
-        left, top, flipped = self.draw(key)
+        drawn = self.draw(key)
         if self.pad:
             border = (self.pad, self.pad)
             padded = np.pad(resize_square(image, self.resize), (border, border, (0, 0)))
-            square = padded[top : top + self.side, left : left + self.side]
+            square = padded[drawn.top : drawn.top + self.side, drawn.left : drawn.left + self.side]
         else:
-            square = resize_square(image, self.resize, (left, top, self.side))
-        return square[:, ::-1] if flipped else square
+            square = resize_square(image, self.resize, (drawn.left, drawn.top, self.side))
+        return drawn.flip(square)

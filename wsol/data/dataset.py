@@ -23,6 +23,7 @@ from wsol.errors import ConfigError, DataError
 from wsol.records import Sample
 
 if TYPE_CHECKING:
+    from wsol.config import Flip
     from wsol.data.augment import Augment, CropFlip
 
 Key = tuple[int, int]  # (epoch, index)
@@ -210,6 +211,7 @@ def make_train_loader(
     seed: int,
     workers: int = 0,
     pad: int = 0,
+    flip: Flip = "left-right",
     label_pixels: LabelPixels | None = None,
 ) -> TrainLoader:
     """Augmented training batches. Call `sampler.set_epoch` before each epoch.
@@ -218,7 +220,7 @@ def make_train_loader(
     """
     from wsol.data.augment import CropFlip  # slow to import, and not needed for evaluation
 
-    augment = CropFlip(resize, side, seed, pad)
+    augment = CropFlip(resize, side, seed, pad, flip)
     load, shape = partial(load_training, augment=augment, resize=resize), (side, side, 3)
     if label_pixels is None:
         dataset = ImageDataset(samples, shape, load)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from wsol.config import Config, Data
-from wsol.cores import bf16_instructions
 from wsol.data.dataset import EpochSampler, TrainLoader, make_train_loader
 from wsol.data.index import open_dataset, refuse_bad_images
 from wsol.data.record import DataRecord
@@ -22,6 +21,7 @@ from wsol.runs.ranks import Ranks
 from wsol.training import random_state
 from wsol.training.guides import Guides
 from wsol.training.log import EpochSums, RunLog
+from wsol.training.precision import decide_precision, slow_precision
 from wsol.training.provenance import (
     check_same_run,
     renew_provenance,
@@ -37,10 +37,6 @@ PARTS = (
     *("model", "optimizer", "scaler"),
     *("epoch", "step", "sums", "history"),
     *("random", "describes"),
-)
-
-SLOW_BF16 = (
-    "train.amp: bf16 is slow on this processor, which has no instructions for it; train.amp=none is faster"
 )
 
 
@@ -122,10 +118,12 @@ def prepare(
     config: Config, folder: RunFolder, resume: bool, ranks: Ranks, progress_lines: bool = True
 ) -> Session:
     """Begin a run in the folder, or continue its run. Every rank calls this."""
-    t = config.train
-    log = RunLog(t.epochs, ranks.is_main, progress_lines)
+    log = RunLog(config.train.epochs, ranks.is_main, progress_lines)
     require_same_config(config, ranks)
     ranks.on_main(lambda: folder.claim(resume))
+    given = config
+    config = ranks.on_main(lambda: decide_precision(given, folder, ranks.device))
+    t = config.train
 
     # The model: the same weights, and the same draws of the drop blocks, on every rank. It needs the classes
     # alone, so that what cannot be built is refused before any image is read.
@@ -135,8 +133,9 @@ def prepare(
     model.seed(t.seed)
     weights = model.weights_report.to_dict()
     train_step = TrainStep(model, t, ranks)
-    if t.amp == "bf16" and ranks.device.type == "cpu" and bf16_instructions() == ():
-        log.note(SLOW_BF16)
+    slow = slow_precision(t.amp, ranks.device)
+    if slow is not None:
+        log.note(slow)
 
     # The data: read and checked by the main rank, the same for all.
     index, data = ranks.on_main(lambda: check_images(found, config.data))
@@ -174,6 +173,7 @@ def prepare(
         seed=t.seed,
         workers=config.data.workers,
         pad=config.data.pad,
+        flip=config.data.flip,
         label_pixels=guides,
     )
     random_state.seed_everything(t.seed + ranks.rank)

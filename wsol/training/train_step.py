@@ -20,13 +20,13 @@ from wsol.models.heads.targets import Targets, split_targets, weighted
 from wsol.models.randomness import Random, seed_each
 from wsol.runs.ranks import Ranks
 from wsol.training.optimizer import make_optimizer
+from wsol.training.precision import DTYPES
 from wsol.training.transforms.transform import apply_transforms, make_transforms
 
 if TYPE_CHECKING:
     from wsol.models.trainable import Trainable
 
 SMALLEST_SCALE = 2.0**-14  # of the fp16 loss: below, after 30 halvings, overflow is not what is wrong
-PRECISIONS = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class TrainStep:
@@ -59,7 +59,7 @@ class TrainStep:
         seed_each(self._random_transforms(), train.seed)
         self._train = train
         self._device = ranks.device
-        self._precision = PRECISIONS[train.amp]
+        self._precision = DTYPES[train.amp]
         self._scaler = torch.amp.GradScaler(ranks.device.type, enabled=train.amp == "fp16")
         wrapped: nn.Module = torch.compile(model) if train.compile else model  # type: ignore[assignment]
         if ranks.world > 1:

@@ -74,7 +74,7 @@ def test_a_border_is_black_and_the_crop_may_reach_into_it() -> None:
     augment = CropFlip(8, 8, seed=3, pad=4)
     places = set()
     for index in range(200):
-        left, top, flipped = augment.draw((0, index))
+        left, top, flipped, _ = augment.draw((0, index))
         by_hand = np.zeros((8, 8, 3), np.uint8)
         for y in range(8):
             for x in range(8):
@@ -84,3 +84,15 @@ def test_a_border_is_black_and_the_crop_may_reach_into_it() -> None:
         assert np.array_equal(augment(Image.fromarray(pixels), (0, index)), by_hand)
         places.add((left, top))
     assert {left for left, _ in places} == {top for _, top in places} == set(range(9))
+
+
+def test_both_flips_up_and_down_too_and_leaves_the_other_draws_as_they_are() -> None:
+    plain, both = CropFlip(RESIZED, SIDE, seed=3), CropFlip(RESIZED, SIDE, seed=3, flip="both")
+    image = Image.fromarray(COORDINATES)
+    turned = []
+    for index in range(400):
+        shown, expected = both(image, (0, index)), plain(image, (0, index))
+        turned.append(bool(shown[0, 0, 1] > shown[-1, 0, 1]))
+        np.testing.assert_array_equal(shown, expected[::-1] if turned[-1] else expected)
+        np.testing.assert_array_equal(both.cut_out(COORDINATES, (0, index)), shown)
+    assert abs(np.mean(turned) - 0.5) < 0.1
