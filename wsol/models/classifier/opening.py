@@ -22,7 +22,15 @@ import torch
 from torch import nn
 
 from wsol.errors import CheckpointError, ConfigError
-from wsol.models.weights import IMAGENET, Normalisation, download, file_digest, listed, read_state_dict
+from wsol.models.weights import (
+    IMAGENET,
+    Normalisation,
+    download,
+    file_digest,
+    listed,
+    read_state_dict,
+    reason_of,
+)
 from wsol.registry import suggest
 
 IMAGENET_WEIGHTS, NO_WEIGHTS = "imagenet", "none"
@@ -181,9 +189,9 @@ def _load(made: Blueprint, name: str, weights: str) -> tuple[str, str]:
         try:
             path = made.public()
         except Exception as error:  # urllib's, huggingface_hub's and the disk's errors have no common base
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise CheckpointError(
-                f"cannot download the weights of {name} ({reason}); give a file with --weights, or `none`"
+                f"cannot download the weights of {name} ({reason_of(error)}); give a file with --weights, "
+                "or `none`"
             ) from error
         origin = f"{weights} ({path.name})"
     else:
