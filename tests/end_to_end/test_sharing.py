@@ -126,6 +126,13 @@ def test_a_run_without_scores_says_so_in_its_card(trained: Path, tmp_path: Path)
     assert wsol.load(folder.path, device="cpu").threshold == wsol.load(trained, device="cpu").threshold
 
 
+def test_no_evaluation_is_asked_for_where_nothing_can_be_measured(trained: Path, tmp_path: Path) -> None:
+    data = trained / "data.json"
+    data.write_text(json.dumps({**json.loads(data.read_text()), "boxed": 0}))
+    with pytest.warns(WsolNote, match="so the card has no figures$"):
+        wsol.pack(trained, tmp_path / "pack")
+
+
 def test_scores_of_another_checkpoint_are_refused(evaluated: Path, tmp_path: Path) -> None:
     run = RunFolder(shutil.copytree(evaluated, tmp_path / "run"))
     record = json.loads(run.scores.read_text())

@@ -66,7 +66,9 @@ def pack(
             f"now; run `wsol evaluate {opened.path}` again, so that the card tells the truth"
         )
     if not opened.is_evaluated:
-        note(f"{opened.path}: not evaluated, so the card has no figures; `wsol evaluate {opened.path}` first")
+        measurable = opened.data.boxed != 0  # else its data set has no test images with a box
+        first = f"; `wsol evaluate {opened.path}` first" if measurable else ""
+        note(f"{opened.path}: not evaluated, so the card has no figures{first}")
     name = target.resolve().name
     with replacing_folder(target, parents=True) as draft:
         folder = RunFolder(draft)
