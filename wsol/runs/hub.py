@@ -47,24 +47,23 @@ def download(name: str, revision: str | None = None) -> Path:
     shown = f"hf://{name}" + (f"@{revision}" if revision else "")
     with _one_line(shown), _bars_on_terminals(hub):
         files = _list_files(hub, name, revision)
-        if files is None:
-            note(f"{shown}: the hub cannot be reached; using what was downloaded before, if there is any")
-        elif pack.manifest.name not in files:
+        if files is not None and pack.manifest.name not in files:
             raise RunFolderError(f"{shown}: not a pack of wsol: it has no {pack.manifest.name}")
         wanted = [file for file in files or () if pack.is_pack_file(file)]
         extra = [file for file in files or () if file not in wanted and file.split("/")[0] not in BESIDE]
         if extra:
             raise RunFolderError(f"{shown}: {extra[0]!r} is no part of a pack; nothing was downloaded")
-        return Path(
-            hub.snapshot_download(
-                name,
-                revision=revision,
-                allow_patterns=wanted,
-                local_files_only=files is None,
-                library_name="wsol",
-                library_version=__version__,
-            )
+        folder = hub.snapshot_download(
+            name,
+            revision=revision,
+            allow_patterns=wanted,
+            local_files_only=files is None,
+            library_name="wsol",
+            library_version=__version__,
         )
+    if files is None:
+        note(f"{shown}: the hub cannot be reached; using what was downloaded before")
+    return Path(folder)
 
 
 def _list_files(hub: Any, name: str, revision: str | None) -> list[str] | None:
