@@ -108,7 +108,7 @@ class Head(Component):
         if self.topk < 1:
             yield "topk", f"{self.topk} classes make no map: take at least 1"
         if self.map_kind != "topk":
-            yield "topk", f"is for maps: topk, and the maps here are {self.map_kind!r}"
+            yield "topk", f"needs `maps: topk`, and the maps here are {self.map_kind!r}"
 
     @property
     def needs_labels(self) -> bool:
@@ -183,7 +183,8 @@ class Rates:
     new: float = 1.0  # weights of layers that are not pretrained
     new_bias: float = 1.0  # biases of those layers
     pretrained_bias: float = 1.0
-    named: Mapping[str, float] = field(default_factory=dict)  # by name: {raw_theta: 30}; used first
+    # By the name of a parameter or of a part of the model: {raw_theta: 30, layer4: 10}. It goes first.
+    named: Mapping[str, float] = field(default_factory=dict)
 
     def problems(self) -> Problems:
         bounds = (0, 1e4)

@@ -365,7 +365,15 @@ class Run:
                 f"threshold is the protocol's own until `wsol evaluate {self.path}` has run again"
             )
             return protocol.extraction.fixed
-        return scores[protocol.name].default_threshold()
+        own = scores[protocol.name]
+        if own.version != protocol.version:
+            note(
+                f"{self.path}: its threshold is of version {own.version} of protocol {protocol.name}, "
+                f"now there is version {protocol.version}; the threshold is the protocol's own until "
+                f"`wsol evaluate {self.path} --protocol {protocol.name}` has run again"
+            )
+            return protocol.extraction.fixed
+        return own.default_threshold()
 
     def image_paths(self, predictions: Predictions) -> list[Path]:
         """The image file of every row. Predictions of old runs lack them: then the data set is read."""

@@ -19,11 +19,12 @@ from wsol.models.localizer import build_localizer
 from wsol.models.trainable import Trainable
 from wsol.registry import OPTIMIZERS
 from wsol.runs.ranks import Ranks
+from wsol.training.optimizer import make_optimizer
 from wsol.training.schedules import make_schedule
 from wsol.training.train_step import TrainStep
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
-BASES = {"base.yaml"}
+BASES = {"base.yaml", "base_wsoleval.yaml"}
 FILES = sorted(p for p in CONFIGS.rglob("*.yaml") if p.name not in BASES)
 CLASSES = (1, 2, 59, 101, 188)  # albatrosses, a gull, a pelican, a woodpecker: three orders and more families
 
@@ -44,10 +45,26 @@ def rows_of_the_field() -> set[str]:
     return {f"{b}_{m}" for b in ("vgg16", "mobilenet_v1", "resnet50") for m in methods}
 
 
+# Rows with a recipe of their own: epochs, batch, rate, weight decay, steps of the rate, stride of the maps.
+# That of `vgg16_acol` is its authors', the others are wsolevaluation's. All other rows have the paper's.
+TUNED = (50, 32)
+STEPS = [14, 29, 44]
+RECIPES_OF_THE_FIELD: dict[str, tuple[int, int, float, float, list[int], int]] = {
+    "vgg16_acol": (60, 20, 1e-4, 5e-4, [], 8),
+    "vgg16_spg": (*TUNED, 0.00012558923, 5e-4, STEPS, 16),
+    "vgg16_has": (*TUNED, 0.00342891848, 5e-4, STEPS, 16),
+    "vgg16_cutmix": (*TUNED, 0.00003220934, 5e-4, STEPS, 16),
+    "resnet50_acol": (*TUNED, 0.00001700073, 1e-4, STEPS, 8),
+    "resnet50_spg": (*TUNED, 0.00004521947, 1e-4, STEPS, 8),
+    "resnet50_has": (*TUNED, 0.00361996526, 1e-4, STEPS, 8),
+    "resnet50_cutmix": (*TUNED, 0.0003333722, 1e-4, STEPS, 8),
+}
+
+
 def test_there_is_one_config_for_each_row_of_the_table() -> None:
     assert len(rows_of_the_table()) == 27
     found = {p.stem for p in (CONFIGS / "cub").glob("*.yaml")}
-    assert found == rows_of_the_table() | rows_of_the_field() | {"base"}
+    assert found == rows_of_the_table() | rows_of_the_field() | {"base", "base_wsoleval"}
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if p.parent.name == "cub"], ids=lambda p: p.stem)
@@ -63,12 +80,32 @@ def test_a_row_is_what_its_name_says(path: Path) -> None:
     assert config.model.weights == "imagenet"
     assert config.data.name == "cub"
     train = config.train
-    rate = 0.001 if method == "bas" else 0.01
-    assert (train.epochs, train.batch_size, train.lr, train.weight_decay) == (100, 32, rate, 5e-4)
+    papers = (100, 32, 0.001 if method == "bas" else 0.01, 5e-4, [80], 16)
+    recipe = RECIPES_OF_THE_FIELD.get(path.stem, papers)
+    steps = list(train.schedule.options["milestones"])
+    found = (train.epochs, train.batch_size, train.lr, train.weight_decay, steps)
+    assert found == recipe[:5]
     assert train.optimizer.name == "sgd"
     takes = OPTIMIZERS.options("sgd")
     momentum = train.optimizer.options.get("momentum", takes["momentum"].default)
     assert momentum == 0.9
+    others = method == "bas" or path.stem in RECIPES_OF_THE_FIELD
+    assert train.optimizer.options.get("nesterov", False) == others
+    assert (config.data.image_size, config.data.resize) == (224, 256)
+
+
+@pytest.mark.parametrize("stem", RECIPES_OF_THE_FIELD)
+def test_a_recipe_of_the_field_has_its_maps_and_rates(stem: str) -> None:
+    config = load_config(CONFIGS / "cub" / f"{stem}.yaml")
+    localizer = build_localizer(replace(config.model, weights="none"), len(CLASSES))
+    assert localizer.backbone.outline.last.stride == RECIPES_OF_THE_FIELD[stem][5]
+    groups = make_optimizer(localizer, config.train).param_groups  # every name in `rates.named` exists
+    rates = {p: group["multiplier"] for group in groups for p in group["params"]}
+    named = {name: rates[p] for name, p in localizer.named_parameters()}
+    fast = {"resnet50": "layer4", "vgg16": "class_maps"}[stem.split("_")[0]]
+    assert {rate for name, rate in named.items() if fast in name and name.endswith("weight")} == {10}
+    head = {rate for name, rate in named.items() if name.startswith("head.")}
+    assert head == {"vgg16_acol": {10, 20}, "resnet50_acol": {1}, "resnet50_spg": {1}}.get(stem, {10})
 
 
 CLASSIFIERS = [path for path in FILES if load_config(path).network is not None]

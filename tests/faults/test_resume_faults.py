@@ -16,19 +16,22 @@ import yaml
 
 from tests.helpers.configs import MakeConfig, tiny_config, write_config
 from tests.helpers.training import assert_same_runs, train_run
-from wsol.config import Config
+from wsol.config import Config, Head
 from wsol.config_file import config_from_dict, config_to_dict, load_config
 from wsol.errors import CheckpointError, ConfigError, DataError, RunFolderError
 from wsol.models.localizer import build_localizer
+from wsol.registry import DROPS, HEADS, TRANSFORMS
 from wsol.runs.checkpoint import load_checkpoint, save_checkpoint
 from wsol.runs.folder import RunFolder
 from wsol.runs.history import read_csv
+
+RESUMED = ("adl", "dgdm", "danet", "bas", "acol", "spg", "has", "cutmix")
 
 
 @pytest.mark.parametrize(
     ("method", "workers"),
     [
-        *product(("adl", "dgdm", "danet", "bas", "acol", "spg"), (0,)),
+        *product(RESUMED, (0,)),
         *(pytest.param(name, 2, marks=pytest.mark.long) for name in ("adl", "dgdm", "danet")),
     ],
 )
@@ -43,6 +46,15 @@ def test_stopped_in_the_middle_of_epochs(birds: Path, tmp_path: Path, method: st
     assert (state["epoch"], state["step"]) == (1, 3)
     assert train_run(config, tmp_path / "parts", resume=True) == 0
     assert_same_runs(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_every_head_drop_block_and_transform_is_resumed_above(birds: Path) -> None:
+    """But for heads that learn from pixels, which `test_refine` resumes, or are fitted in one pass."""
+    configs = [tiny_config(birds, method) for method in RESUMED]
+    heads = [name for name in HEADS.entries() if not (Head.of(name).fitted or Head.of(name).guided)]
+    assert {c.model.head.name for c in configs} >= set(heads)
+    assert {c.model.drop.name for c in configs} >= set(DROPS.entries())
+    assert {t.name for c in configs for t in c.train.transforms} == set(TRANSFORMS.entries())
 
 
 @pytest.mark.parametrize("stop_after", [1, 2])
@@ -92,7 +104,8 @@ def test_bf16_resumes(birds: Path, tmp_path: Path, method: str) -> None:
     ("method", "workers", "freeze"),
     [
         *(("adl", 2, None), ("adl", 0, None), ("dgdm", 2, None), ("danet", 2, None), ("bas", 2, None)),
-        *(("acol", 0, None), ("spg", 0, None), ("adl", 0, "stage1"), ("bas", 0, "stage1")),
+        *(("acol", 0, None), ("spg", 0, None), ("has", 0, None), ("cutmix", 0, None)),
+        *(("adl", 0, "stage1"), ("bas", 0, "stage1")),
     ],
 )
 def test_the_whole_command_killed_with_sigkill(

@@ -19,6 +19,12 @@ METHODS: dict[str, dict[str, Any]] = {
     "acol": {"attention": "srp", "head": {"name": "acol", "channels": 8}},
     "spg": {"attention": "gpca", "head": {"name": "spg", "channels": 8}},
     "danet": {"head": {"name": "danet", "channels": 8, "maps_per_class": 2, "levels": ["species", "family"]}},
+    "has": {"attention": "srp"},
+    "cutmix": {"drop": "adl"},
+}
+TRANSFORMS: dict[str, list[Any]] = {
+    "has": [{"name": "has", "cells": [0, 16]}],
+    "cutmix": [{"name": "cutmix", "alpha": 0.7, "rate": 0.8}],
 }
 
 
@@ -34,6 +40,8 @@ def tiny_config(root: Path, method: str = "cam", **changes: Any) -> Config:
         },
         "train": {"epochs": 2, "batch_size": 8, "lr": 0.02, "device": "cpu"},
     }
+    if method in TRANSFORMS:
+        values["train"]["transforms"] = TRANSFORMS[method]
     for key, value in changes.items():
         section, _, name = key.partition("__")
         values[section][name] = value

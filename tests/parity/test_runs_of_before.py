@@ -65,6 +65,17 @@ def test_scores_of_an_earlier_version_of_a_protocol_are_shown_but_not_used(run: 
     assert compare_runs([run], "gpca").rows[0].protocol == "gpca"
 
 
+def test_scores_of_an_earlier_version_say_so_and_choose_no_threshold(run: Run) -> None:
+    (adl,) = find_protocols("adl")
+    assert run.scores["adl"].at["held_out"].threshold != adl.extraction.fixed
+    printed = (str(run.scores), str(run.scores["adl"]), run.scores._repr_html_(), run._repr_html_())
+    for shown in printed:
+        assert "adl, version 1" in shown
+        assert "gpca, version" not in shown
+    with pytest.warns(UserWarning, match="threshold is of version 1 of protocol adl, now there is version 2"):
+        assert run.threshold(adl) == adl.extraction.fixed
+
+
 def test_its_test_images_are_known_although_its_scores_do_not_say(run: Run) -> None:
     assert run.scores.test_digest == ""
     assert run.test_digest == run.predictions("test").test_digest()

@@ -23,11 +23,17 @@ def no_tail(stage: str, x: Tensor, *, taps: bool = True, detached: bool = False)
     raise AssertionError("SPG runs no stage twice")
 
 
-def make_head(channels: int = 3, sides: str | tuple[str, ...] = "spg") -> SPG:
+Three = tuple[float, float, float]
+AUTHORS: tuple[Three, Three] = ((0.7, 0.5, 0.7), (0.05, 0.05, 0.1))
+
+
+def make_head(
+    channels: int = 3, sides: str | tuple[str, ...] = "spg", thresholds: tuple[Three, Three] | None = None
+) -> SPG:
     torch.manual_seed(1)
     features = {f.name: f for f in (SIDE1, SIDE2, LAST)}
     outline = Outline(features, (LAST,), {"spg": ("one", "two")}, 0.9)
-    head = SPG(outline, CLASSES, None, lambda c: Constant(c, 0.25), sides, channels)
+    head = SPG(outline, CLASSES, None, lambda c: Constant(c, 0.25), sides, channels, *(thresholds or ()))
     for parameter in head.parameters():
         nn.init.normal_(parameter, std=1.5 * parameter[0].numel() ** -0.5)
     return head.double()
@@ -74,9 +80,12 @@ def side(x: Array, first: nn.Module, rest: nn.Sequential) -> list[Array]:
     return [enlarged(image[0]) for image in class_maps(hidden, rest)]
 
 
-@pytest.mark.parametrize("channels", [3, 0])
-def test_losses(channels: int) -> None:
-    head = make_head(channels)
+@pytest.mark.parametrize(
+    ("channels", "thresholds"), [(3, None), (0, None), (3, ((0.41, 0.64, 0.52), (0.35, 0.45, 0.48)))]
+)
+def test_losses(channels: int, thresholds: tuple[Three, Three] | None) -> None:
+    high, low = thresholds or AUTHORS
+    head = make_head(channels, thresholds=thresholds)
     read = features()
     output = head(read, torch.tensor(LABELS), no_tail)
     terms = {name: term.item() for name, term in head.loss(output, torch.tensor(LABELS)).items()}
@@ -94,9 +103,9 @@ def test_losses(channels: int) -> None:
     assert terms == pytest.approx(
         {
             "classification": cross_entropy(maps.mean(axis=(2, 3)), LABELS),
-            "b2": plain_guided(b2, true, 0.7, 0.05),
-            "b1": plain_guided(b1, sure2, 0.5, 0.05),
-            "c": plain_guided(c, both, 0.7, 0.1),
+            "b2": plain_guided(b2, true, high[0], low[0]),
+            "b1": plain_guided(b1, sure2, high[1], low[1]),
+            "c": plain_guided(c, both, high[2], low[2]),
         }
     )
     assert all(terms.values())
@@ -161,3 +170,6 @@ def test_refuses() -> None:
         make_head(sides=("one", "three"))
     with pytest.raises(ValueError, match="sides: needs 2 of the stages, got 1"):
         make_head(sides="one")
+    for high, low in (((0.7, 0.5, 1.1), (0, 0, 0)), ((0.7, 0.5, 0.7), (0.1, 0.6, 0.1))):
+        with pytest.raises(ValueError, match="low <= high"):
+            make_head(thresholds=(high, low))

@@ -195,7 +195,7 @@ class Backbone(nn.Module):
     def tail(self, stage: str, x: Tensor, taps: Taps | None = None, detached: bool = False) -> Tensor:
         """The output of the last stage from the output x of a stage before it.
 
-        detached: see `wsol.models.detached`; the taps are the caller's to detach.
+        detached: see `wsol.models.detached`; the caller detaches the taps.
         """
         last = self.outline.last.name
         self.outline.find(stage)

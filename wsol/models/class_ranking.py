@@ -4,14 +4,14 @@ A head gives the map of any class. What is cut into boxes is, by `model.head.map
 
     class       the map of the class that is asked for
     topk        the mean over the maps of the k classes with the best scores (BAS), all of them by default
-    combined    a weighted sum over the whole ranking (NL-CCAM): of C classes the best C // 2 count
-                linspace(1, 0)^2 and the worst C // 2 count -linspace(0, 1)^2
+    combined    a weighted sum over the whole ranking (NL-CCAM): of C classes the best C // 2 have the weights
+                linspace(1, 0)^2 and the worst C // 2 the weights -linspace(0, 1)^2
 
 The last two give the same map whatever class is asked for.
 
 Wu et al., CVPR 2022 (BAS). Yang et al., "Combinational Class Activation Maps for Weakly Supervised Object
 Localization", WACV 2020 (NL-CCAM), which has C = 200. Our reading: halves for any other number; the middle
-class of an odd number counts 0.
+class of an odd number has the weight 0.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from wsol.notices import note
 
 
 def rank_weights(kind: MapKind, classes: int, topk: int | None = None) -> Tensor | None:
-    """What the map of the best class counts, of the second best and so on: (k,); None for `class`.
+    """The weight of the best class's map, of the second best's and so on: (k,); None for `class`.
 
-    topk: k, for that kind; None for all classes. More than there are is taken as all, and said.
+    topk: k, for that kind; None for all classes. More classes than there are means all, and a note says so.
 
     >>> rank_weights("topk", classes=5, topk=2)
     tensor([0.5000, 0.5000])
@@ -37,7 +37,7 @@ def rank_weights(kind: MapKind, classes: int, topk: int | None = None) -> Tensor
         return None
     if kind == "topk":
         if topk is not None and topk > classes:
-            note(f"model.head.topk: {topk} is more than the {classes} classes that there are: all are taken")
+            note(f"model.head.topk: {topk} is more than the {classes} classes that there are; all are taken")
         number = min(topk or classes, classes)
         return torch.full((number,), 1 / number)
     half = classes // 2

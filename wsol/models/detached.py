@@ -12,7 +12,7 @@ def call_detached(module: nn.Module, *inputs: Any) -> Any:
     """`module(*inputs)` with its present weights detached and its buffers left unchanged.
 
     In training, batch norm uses the statistics of the batch that passes, as always, but the running ones do
-    not move: the module works on copies of its buffers. Nothing is copied but those.
+    not move: the module works on copies of its buffers. Nothing else is copied.
 
     Heads that look at an erased version of their input use this for the second pass (BAS).
     """

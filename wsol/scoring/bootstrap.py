@@ -21,8 +21,8 @@ def intervals(
     Images are drawn with replacement, the same ones for all columns. How often each is drawn is multinomial,
     so a draw is a row of weights and all means are one matrix product.
 
-    groups: (N,) from 0, for the mean over groups of each group's mean. Then the images of each group are
-    drawn among themselves, so that no group is empty.
+    groups: (N,) from 0, for the mean over groups of each group's mean. Then images are drawn within
+    each group, so that no group is empty.
     """
     columns = hits.shape[1]
     owner = np.zeros(len(hits), dtype=np.int64) if groups is None else groups

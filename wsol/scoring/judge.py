@@ -81,7 +81,7 @@ class Judge:
         return _passes(overlaps.best, level, self.protocol.strict_known)
 
     def overlaps(self, boxes: Boxes, truths: Floats) -> tuple[Floats, Floats]:
-        """(T,) the IoU of the single box, and of the best contour, with the nearest truth box.
+        """(T,) the IoU of the single box, and of the best contour, with the truth box that fits best.
 
         truths: (m, 4) in the frame of the boxes; without any, nothing overlaps.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from wsol.registry import PROTOCOLS
 from wsol.scoring.metrics import KINDS, headline_metrics, metrics
 
 if TYPE_CHECKING:
@@ -20,13 +21,22 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
+def protocol_label(result: Scores) -> str:
+    """The name of the protocol, and its version where the scores are not of the present one."""
+    plain = result.protocol.partition("+")[0]
+    if plain not in PROTOCOLS.entries():  # of a plugin that is not here
+        return result.protocol
+    is_present = result.version == PROTOCOLS.create(plain).version
+    return result.protocol if is_present else f"{result.protocol}, version {result.version}"
+
+
 def summary_rows(results: Mapping[str, Scores]) -> Rows:
     """One line for each protocol: headline and maxima with 95 % intervals, the centre-box baseline."""
     shown = [m for key, m in headline_metrics().items() if key not in LEFT_OUT]
     rows = [["protocol", *(m.short for m in shown), "centre V1", "centre V2"]]
-    for name, result in results.items():
+    for result in results.values():
         centre = [percent(result.centre_box.get(key)) for key in ("max_box_acc", "max_box_acc_v2")]
-        rows.append([name, *(with_interval(result, m.key) for m in shown), *centre])
+        rows.append([protocol_label(result), *(with_interval(result, m.key) for m in shown), *centre])
     return rows
 
 
@@ -34,9 +44,9 @@ def class_rows(results: Mapping[str, Scores]) -> Rows:
     """One line for each protocol that measures classes alone: accuracy with its interval, and error."""
     shown = [metrics()[key] for key in ("top1_cls", "top5_cls")]
     rows = [["protocol", *(head for m in shown for head in (m.short, m.short.replace("cls", "error")))]]
-    for name, result in results.items():
+    for result in results.values():
         pairs = ((with_interval(result, m.key), percent(100 - result[m.key])) for m in shown)
-        rows.append([name, *(cell for pair in pairs for cell in pair)])
+        rows.append([protocol_label(result), *(cell for pair in pairs for cell in pair)])
     return rows
 
 
@@ -50,11 +60,11 @@ def threshold_rows(results: Mapping[str, Scores]) -> Rows:
     """One line for each protocol and kind of threshold; '*' marks the protocol's own kind."""
     shown = [m for m in metrics().values() if m.needs_threshold and m.per_image is not None]
     rows = [["protocol", "threshold", "at", *(m.short for m in shown)]]
-    for name, result in results.items():
+    for result in results.values():
         for kind, at in result.at.items():
             label = KINDS[kind] + ("*" if kind == result.threshold_kind else " ")
             cells = (percent(at.figures.get(m.key)) for m in shown)
-            rows.append([name, label, f"{at.threshold:g}", *cells])
+            rows.append([protocol_label(result), label, f"{at.threshold:g}", *cells])
     return rows
 
 
@@ -63,7 +73,7 @@ def error_rows(results: Mapping[str, Scores]) -> Rows:
     kinds = list(next(iter(results.values())).errors)
     return [
         ["protocol", *kinds],
-        *([name, *(str(r.errors[k]) for k in kinds)] for name, r in results.items()),
+        *([protocol_label(r), *(str(r.errors[k]) for k in kinds)] for r in results.values()),
     ]
 
 

@@ -16,7 +16,7 @@ the same to x and y:
 - ``cropped pixels``: x / W R - m, clipped to 0 at the near end and to S - 1 at the far end, and truncated
   (BAS, 2023).
 
-The order of multiplications is that of the code, since truncation shows what rounding does.
+Multiplications are done in the order of the code, since truncation makes tiny differences visible.
 """
 
 from __future__ import annotations

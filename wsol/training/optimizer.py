@@ -39,18 +39,18 @@ def make_optimizer(model: Trainable, train: Train) -> Optimizer:
     spares from weight decay (GPCA's theta) is spared.
 
     Raises:
-        ConfigError: `train.rates.named` names a parameter that the model does not have, or that is
-            frozen; or everything is frozen.
+        ConfigError: `train.rates.named` names what the model does not have, or what is frozen; or
+            everything is frozen.
     """
     parameters = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not parameters:
         raise ConfigError(f"train.freeze: {train.freeze} leaves nothing to train; name an earlier stage")
     for wanted in train.rates.named:
         if not any(_is_named(name, wanted) for name in parameters):
-            known = {*parameters, *(name.rpartition(".")[2] for name in parameters)}
+            known = {*parameters, *(part for name in parameters for part in name.split("."))}
             near = suggest(wanted, known)
             hint = near if "did you mean" in near else ""
-            raise ConfigError(f"train.rates.named: the model trains no parameter {wanted!r}{hint}")
+            raise ConfigError(f"train.rates.named: the model trains no parameter or part {wanted!r}{hint}")
     groups: Groups = []
     for group in model.parameter_groups():
         trained = [name for name in group.names if name in parameters]
@@ -83,5 +83,9 @@ def _by_rate(group: ParameterGroup, names: list[str], rates: Rates) -> dict[floa
 
 
 def _is_named(name: str, wanted: str) -> bool:
-    """Whether `wanted` is the parameter's own name (raw_theta), or the end of its full one after a dot."""
-    return name == wanted or name.endswith(f".{wanted}")
+    """Whether `wanted` is the parameter (raw_theta), or a part of the model that it is in (layer4).
+
+    >>> _is_named("backbone.stages.layer4.1.bn1.bias", "layer4"), _is_named("layer4_0.bn1.bias", "layer4")
+    (True, False)
+    """
+    return f".{wanted}." in f".{name}."

@@ -66,7 +66,7 @@ class Source(ABC):
 
     @abstractmethod
     def keep_classes(self, folder: RunFolder) -> None:
-        """Copy what tells the classes, if it does, into the refined run: that needs the source no longer."""
+        """Copy what predicts the classes, where it knows some: the refined run then needs no source."""
 
     def record(self) -> dict[str, Any]:
         return {

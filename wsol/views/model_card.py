@@ -19,7 +19,7 @@ from wsol.runs.files import replacing
 from wsol.scoring.metrics import KINDS, headline_metrics
 from wsol.scoring.protocols import find_protocols
 from wsol.scoring.scores import Evaluation, Scores
-from wsol.scoring.tables import percent, with_interval
+from wsol.scoring.tables import percent, protocol_label, with_interval
 from wsol.version import __version__
 from wsol.views.picked import draw_picked
 
@@ -177,7 +177,8 @@ def _table(scores: Scores) -> ProtocolTable:
     except ConfigError:  # of a plugin that is not here
         summary = ""
     kind = KINDS[scores.threshold_kind] if scores.cut is None else "the head's own cut"
-    return ProtocolTable(scores.protocol, summary, f"{kind}, {scores.threshold:g}", rows, ", ".join(beaten))
+    threshold = f"{kind}, {scores.threshold:g}"
+    return ProtocolTable(protocol_label(scores), summary, threshold, rows, ", ".join(beaten))
 
 
 def _threshold(run: Run, scores: Evaluation | None) -> str:
@@ -189,7 +190,7 @@ def _threshold(run: Run, scores: Evaluation | None) -> str:
         return f"{how}where the head's own raw map is above {cut:g}. No threshold was chosen."
     value = run.threshold(protocol)
     own = scores[protocol.name] if scores is not None and protocol.name in scores else None
-    if own is None or "held_out" not in own.at:
+    if own is None or own.version != protocol.version or "held_out" not in own.at:
         return f"{how}at {value:g} of a map's range: the protocol's fixed threshold, which looked at no box."
     held = own.at["held_out"]
     assert scores is not None

@@ -261,6 +261,8 @@ class TestStrides:
             ("resnet50", {"stride": "bas"}, "layer3", 8, 16),
             ("resnet50", {"stride": "paper"}, "layer3", 16, 16),
             ("resnet50", {"variant": "keras"}, "layer3", 16, 16),
+            ("tiny", {"stride": "bas"}, "stage2", 8, 8),
+            ("tiny", {"stride": {"stage1": 1, "stage2": 4}}, "stage1", 2, 8),
         ],
     )
     def test_a_plan(self, name: str, options: dict[str, Any], stage: str, stride: int, last: int) -> None:

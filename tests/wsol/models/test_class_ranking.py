@@ -72,7 +72,7 @@ def test_what_is_usual() -> None:
 
 
 def test_more_classes_than_there_are_is_all_of_them_and_said() -> None:
-    with pytest.warns(WsolNote, match="topk: 80 is more than the 6 classes that there are: all are taken"):
+    with pytest.warns(WsolNote, match="topk: 80 is more than the 6 classes that there are; all are taken"):
         localizer = build("bas", topk=80)
     assert localizer.rank_weights is not None
     assert len(localizer.rank_weights) == CLASSES
@@ -92,7 +92,7 @@ def test_a_config_says_it() -> None:
     ("head", "message"),
     [
         ({"maps": "topp"}, r"model\.head\.maps: .* did you mean 'topk'"),
-        ({"topk": 3}, r"model\.head\.topk: is for maps: topk, and the maps here are 'class'"),
+        ({"topk": 3}, r"model\.head\.topk: needs `maps: topk`, and the maps here are 'class'"),
         ({"name": "bas", "maps": "combined", "topk": 3}, "the maps here are 'combined'"),
         ({"name": "bas", "topk": 0}, r"model\.head\.topk: 0 classes make no map"),
     ],

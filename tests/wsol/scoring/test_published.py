@@ -34,6 +34,19 @@ def test_headlines(backbone: str, method: str, figures: tuple[float, ...]) -> No
     assert tuple(row.figures[n].mean for n in ("top1_loc", "top5_loc", "top1_cls", "top5_cls")) == figures
 
 
+def test_a_figure_that_is_quoted_is_marked_as_where_it_comes_from() -> None:
+    rows = published_results()
+    quoted = [r for r in rows if r.source == "GPCA paper, quoted"]
+    checked = set()
+    for own in quoted:
+        for other in (r for r in rows if r.source == "its paper"):
+            if (own.backbone, own.method) == (other.backbone, other.method):
+                assert own.figures["top1_loc"].mean == other.figures["top1_loc"].mean
+                assert own.chosen == other.chosen
+                checked.add(own.method)
+    assert checked == {"ADL", "DANet"}
+
+
 def test_the_field_says_where_figures_are_printed_and_what_the_test_images_chose() -> None:
     field = [r for r in published_results() if not r.source.startswith("GPCA paper")]
     rows = {(r.backbone, r.method, r.source): r for r in field}

@@ -150,5 +150,5 @@ def test_an_unknown_stage_is_refused_before_any_image_is_read(
 
 def test_a_rate_for_a_frozen_parameter_is_refused(make_config: MakeConfig, alone: Ranks) -> None:
     config = make_config(train__freeze="stage1", train__rates={"named": {"stem.0.weight": 2}})
-    with pytest.raises(ConfigError, match=r"train\.rates\.named: the model trains no parameter 'stem"):
+    with pytest.raises(ConfigError, match=r"train\.rates\.named: the model trains no .* part 'stem"):
         make_step(config, alone)

@@ -57,10 +57,25 @@ def test_each_kind_of_parameter_has_its_rate(make_config: MakeConfig, tmp_path: 
     assert found["head.attention.raw_theta"] == 30
 
 
+def test_a_part_of_the_model_has_its_rate(make_config: MakeConfig, tmp_path: Path) -> None:
+    model = pretrained(tmp_path, make_config()).model
+    config = make_config(train__rates={"new": 2, "named": {"stem.1": 0.5, "stage1": 10, "class_maps": 3}})
+    found = multipliers(build_localizer(model, classes=4), config)
+    assert found["backbone.stages.stem.0.weight"] == 1
+    assert found["backbone.stages.stem.1.bias"] == 0.5
+    stage1 = [rate for name, rate in found.items() if name.startswith("backbone.stages.stage1.")]
+    assert len(stage1) == 6
+    assert set(stage1) == {10}
+    assert found["backbone.stages.stage2.0.0.weight"] == 1
+    assert found["head.class_maps.0.bias"] == 3
+    assert found["head.attention.raw_theta"] == 2
+
+
 def test_an_unknown_parameter_is_named(make_config: MakeConfig) -> None:
-    config = make_config(train__rates={"named": {"raw_teta": 3}}, model__attention="gpca")
-    with pytest.raises(ConfigError, match=r"train\.rates\.named: .*'raw_teta'; did you mean 'raw_theta'"):
-        make_optimizer(build_localizer(config.model, classes=4), config.train)
+    for wrong, near in {"raw_teta": "raw_theta", "stag2": "stage2"}.items():
+        config = make_config(train__rates={"named": {wrong: 3}}, model__attention="gpca")
+        with pytest.raises(ConfigError, match=rf"train\.rates\.named: .*'{wrong}'; did you mean '{near}'"):
+            make_optimizer(build_localizer(config.model, classes=4), config.train)
 
 
 def test_adamw_steps_as_its_formula(make_config: MakeConfig) -> None:

@@ -74,12 +74,16 @@ class TestHaS:
 
 class TestCutMix:
     @pytest.mark.parametrize("seed", range(8))
-    def test_against_numpy(self, seed: int) -> None:
-        transform = CutMix()
+    @pytest.mark.parametrize("alpha", [1.0, 2.0])
+    def test_against_numpy(self, seed: int, alpha: float) -> None:
+        transform = CutMix(alpha)
         transform.seed(seed)
         images, pairs = transform.transform(IMAGES, LABELS)
         generator = torch.Generator().manual_seed(seed)
-        share = np.sqrt(1 - torch.rand((), generator=generator).item())
+        drawn = torch.rand((), generator=generator).item()
+        if alpha == 2:  # the distribution function is 3 l^2 - 2 l^3
+            drawn = next(r.real for r in np.roots([-2, 3, 0, -drawn]) if 0 <= r.real <= 1)
+        share = np.sqrt(1 - drawn)
         y, x = (int(torch.randint(size, (), generator=generator)) for size in (40, 50))
         order = torch.randperm(5, generator=generator).numpy()
         rows = np.clip([y - int(40 * share) // 2, y + int(40 * share) // 2], 0, 40)
@@ -93,6 +97,30 @@ class TestCutMix:
         assert [weight for weight, _ in pairs] == pytest.approx([kept, 1 - kept])
         assert pairs[0][1] is LABELS
         assert pairs[1][1].tolist() == LABELS[order].tolist()
+
+    @pytest.mark.parametrize(("alpha", "deviation"), [(0.5, 0.3536), (1, 0.2887), (1.35, 0.2600)])
+    def test_the_spread_follows_alpha(self, alpha: float, deviation: float) -> None:
+        transform = CutMix(alpha)
+        drawn = np.array([transform._drawn() for _ in range(4000)])
+        assert drawn.mean() == pytest.approx(0.5, abs=0.02)
+        assert drawn.std() == pytest.approx(deviation, abs=0.01)
+
+    def test_some_batches_stay_as_they_are(self) -> None:
+        transform = CutMix(rate=0.3)
+        transform.seed(1)
+        mixed = 0
+        for _ in range(400):
+            images, pairs = transform.transform(IMAGES[:2], LABELS[:2])
+            if len(pairs) == 1:
+                assert plain(pairs) == [(1.0, LABELS[:2].tolist())]
+                assert torch.equal(images, IMAGES[:2])
+            mixed += len(pairs) - 1
+        assert mixed / 400 == pytest.approx(0.3, abs=0.06)
+
+    @pytest.mark.parametrize("options", [{"alpha": 0.0}, {"alpha": float("nan")}, {"rate": -0.1}])
+    def test_refuses(self, options: dict[str, float]) -> None:
+        with pytest.raises(ValueError, match="must be"):
+            CutMix(**options)
 
     def test_the_input_is_left_as_it_was(self) -> None:
         before = IMAGES.clone()

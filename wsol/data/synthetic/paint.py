@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import cv2
 import numpy as np
 from tqdm import tqdm
 
+from wsol.cores import usable_cores
 from wsol.data.hierarchy import CSV_COLUMNS
 from wsol.data.synthetic.anatomy import Anatomy, place
 from wsol.data.synthetic.birds import paint_bird, strike_pose
@@ -115,15 +117,22 @@ def _write(
         for kind in ("images", "segmentations"):
             (root / kind / _folder(label, bird)).mkdir(parents=True)
     pictures = list(_pictures(birds, train, test))
-    boxes = []
-    for p in tqdm(pictures, desc="painting birds", unit="img", disable=None if progress else True):
+
+    def paint(p: _Picture) -> str:
+        """Paint one picture and write its files; returns its box as a line of text."""
         rng = np.random.default_rng([seed, p.species, p.index])
         image, mask = paint_picture(rng, birds[p.species], size)
         jpeg = cv2.imencode(".jpg", image[..., ::-1], (cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY))[1]
         (root / "images" / f"{p.stem}.jpg").write_bytes(jpeg.tobytes())
         png = cv2.imencode(".png", mask)[1]
         (root / "segmentations" / f"{p.stem}.png").write_bytes(png.tobytes())
-        boxes.append(" ".join(f"{v:.1f}" for v in cv2.boundingRect(mask)))
+        return " ".join(f"{v:.1f}" for v in cv2.boundingRect(mask))
+
+    # Threads, since NumPy and OpenCV do the work.
+    with ThreadPoolExecutor(usable_cores()) as painters:
+        painted = painters.map(paint, pictures)
+        shown = tqdm(painted, "painting birds", len(pictures), unit="img", disable=None if progress else True)
+        boxes = list(shown)
 
     def table(name: str, lines: Iterator[str]) -> None:
         (root / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")

@@ -7,19 +7,21 @@ from collections import OrderedDict
 from torch import nn
 
 from wsol.models.backbone import Backbone
+from wsol.models.strides import StridePlan, set_strides, stride_plan
 from wsol.models.weights import IMAGENET, Weights
 from wsol.registry import BACKBONES
 
 
 @BACKBONES.register("tiny", "seven convolutions of our own, for demonstrations and tests on a CPU")
-def tiny(weights: Weights, centred: bool = False) -> Backbone:
+def tiny(weights: Weights, stride: StridePlan = "paper", centred: bool = False) -> Backbone:
     """Maps of stride 8 from 0.1 M parameters: trains from scratch in minutes on two cores.
 
     Plain 3x3 convolutions with BatchNorm and ReLU: on a CPU depthwise ones save less than they cost. The last
-    two are 1x1, which keeps what a cell sees small: a network that learns from scratch puts its evidence
-    anywhere in its field of view, and a wide one lays the heat beside the bird.
+    two are 1x1, so that a cell sees only a small part of the image: a network that learns from scratch puts
+    its evidence anywhere in what a cell sees, and where that is wide, the heat lies beside the bird.
 
     Args:
+        stride: of stem, stage1 and stage2, 2 by default. The plan `bas` is the same: stage2 has stride 8.
         centred: 4x4 kernels instead of 3x3 where the stride is 2. A 3x3 kernel lies half a pixel off the
             middle of the cell that it makes. After three of them, a cell of the map looks at a place 3.5
             pixels above and left of where the map shows it: boxes lie too low and too far right by that.
@@ -34,8 +36,11 @@ def tiny(weights: Weights, centred: bool = False) -> Backbone:
         )
     )
     loaded = weights.load(network, IMAGENET)
+    stages = dict(network.named_children())
+    strided = {name: [_first_convolution(stages[name])] for name in ("stem", "stage1", "stage2")}
+    set_strides(strided, stride_plan(stride, paper={}), stages)
     return Backbone(
-        dict(network.named_children()),
+        stages,
         loaded,
         placements={
             "paper": ("stem", "stage1", "stage2"),
@@ -52,3 +57,7 @@ def _conv(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Sequent
     conv = nn.Conv2d(inputs, outputs, kernel, stride, padding=(kernel - 1) // 2, bias=False)
     nn.init.kaiming_normal_(conv.weight, mode="fan_out", nonlinearity="relu")
     return nn.Sequential(conv, nn.BatchNorm2d(outputs), nn.ReLU(inplace=True))
+
+
+def _first_convolution(stage: nn.Module) -> nn.Module:
+    return next(layer for layer in stage.modules() if isinstance(layer, nn.Conv2d))

@@ -21,7 +21,7 @@ def vgg16(weights: Weights, stride: StridePlan = "paper") -> Backbone:
     stride: of the poolings, e.g. {pool4: 1}. `pool5` has 1 by default, which means that it is left out. The
     plan `bas` is the same: conv4_3 has maps of stride 8 already.
 
-    `conv4_3` is the point before `pool4`; so with the others.
+    `conv1_2`, `conv2_2`, `conv3_3` and `conv4_3` are the points before `pool1` to `pool4`.
     """
     import torchvision  # takes seconds, and every config that is read imports this file
     from torchvision.models.vgg import cfgs, make_layers

@@ -36,7 +36,7 @@ def read_class_table(path: Path) -> dict[str, str]:
                 path, number, f"expected 2 columns (data set's class, classifier's), got {len(row)}"
             )
         if row[0].strip() in table:
-            raise DataError.at(path, number, f"the class {row[0].strip()!r} stands there twice")
+            raise DataError.at(path, number, f"the class {row[0].strip()!r} is listed twice")
         table[row[0].strip()] = row[1].strip()
     return table
 

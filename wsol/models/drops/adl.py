@@ -39,7 +39,7 @@ class ADL(DropBlock):
     Shapes: x (N, C, H, W) -> (N, C, H, W).
 
     Args:
-        drop_rate: how often the batch is masked and not strengthened.
+        drop_rate: probability that the batch is masked (b = 1); else it is strengthened (b = 0).
         gamma: threshold as a share of the maximum; smaller hides more.
 
     Raises:

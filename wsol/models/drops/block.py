@@ -27,7 +27,7 @@ class DropBlock(RandomModule, ABC):
 
 @DROPS.register("none", "nothing after any stage")
 class NoDrop(nn.Identity):
-    """No drop block: what comes in goes on, in training too."""
+    """No drop block: the output is the input, in training too."""
 
     def __init__(self) -> None:
         super().__init__()

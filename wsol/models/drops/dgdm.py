@@ -35,7 +35,7 @@ class DGDM(DropBlock):
     Shapes: x (N, C, H, W) -> (N, C, H, W).
 
     Args:
-        drop_rate: how often blocks are erased and the map is not strengthened.
+        drop_rate: probability that blocks are erased (b = 1); else the map is strengthened (b = 0).
         gamma: threshold as a share of the maximum; smaller erases more.
         keep: share of the channels that always stay.
         channel_rate: probability with which each other channel is dropped.

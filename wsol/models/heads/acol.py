@@ -33,11 +33,11 @@ class ACoL(Head):
 
     Zhang et al., "Adversarial Complementary Learning for Weakly Supervised Object Localization", CVPR 2018.
 
-    Our reading: each head has its attention, and what is erased follows the attended map. The min-max of a
-    constant map is 0 everywhere, so nothing is erased.
+    Our reading: each head has an attention of its own, and the map after the attention says what is erased.
+    The min-max of a constant map is 0 everywhere, so nothing is erased.
 
     Args:
-        threshold: what is erased, as a share of the way from a map's minimum to its maximum.
+        threshold: x is erased where the map, stretched from 0 to 1, is at least this.
         channels: width of the two 3x3 convolutions of each head; 0 for linear ones.
 
     Raises:

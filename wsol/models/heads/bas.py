@@ -1,4 +1,4 @@
-"""BAS's head: a generator of foreground maps, which is to leave nothing of the class outside them."""
+"""BAS's head: a generator of foreground maps. It learns to leave nothing of the class outside of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EPSILON = 1e-8
     "bas", "background activation suppression: a generator of whole-object maps (Wu et al., 2022)"
 )
 class BAS(Head):
-    """Learn a map M of the object such that the class can no longer be seen where M is not.
+    """Learn a map M that covers the object: outside of M the network should no longer see the class.
 
     With X the output of the stage `generator`, tail the rest of the backbone and head the class maps with
     their attention:
@@ -41,8 +41,8 @@ class BAS(Head):
 
         loss = CE(z, y) + t (alpha CE(z2, y) + mean[ min(S_bg / (sg(S) + 1e-8), 1) + beta mean(M) ])
 
-    sg: no gradient flows. head' and tail': the present weights, held still, with the batch norm statistics of
-    the erased batch, which leave no trace in the running ones; and without drop blocks or other taps. So
+    sg: no gradient flows. head' and tail': the present weights, held still, without drop blocks or other
+    taps. Their batch norm uses the statistics of the erased batch and does not change the running ones. So
     the last two terms teach the generator and the backbone below X, and nothing else.
 
     t rises from 0 at epoch `start` to 1 at epoch `start + ramp`: before the classifier has learned anything
@@ -51,9 +51,9 @@ class BAS(Head):
     Two options are for networks that learn from scratch, and are not of the paper:
 
     `sharpness` r > 0 takes P(F) = ln(mean over (h, w) of exp(r F)) / r, between the mean (r near 0) and the
-    maximum. By the mean, a mark that fills a hundredth of the image counts a hundredth, and a network takes
-    many epochs to find it; before, it knows a class by its surroundings. S_bg by this P also sees every small
-    part of the object that is left outside of M.
+    maximum. By the mean, a mark that fills a hundredth of the image adds only a hundredth of its value to the
+    score. A network then takes many epochs to find it, and until then tells classes by their surroundings.
+    With this P, S_bg also sees every small part of the object that is left outside of M.
 
     `steady` takes S_bg / sg(max(S, S_bg)) for the ratio. It has the same value as min(S_bg / S, 1), but also
     a gradient where S_bg >= S. There the clamped ratio has none, and the area term alone shrinks M.

@@ -33,13 +33,14 @@ class SPG(Head):
     image's size (bilinear). Each branch learns from a guide g without gradient, by binary cross-entropy over
     the pixels that g decides:
 
-        branch  guide                              foreground  background
-        B2      min-max(m_y), y the true class     g > 0.7     g < 0.05
-        B1      sigmoid(B2)                        g > 0.5     g < 0.05
-        C       (sigmoid(B1) + sigmoid(B2)) / 2    g > 0.7     g < 0.1
+        branch  guide                              foreground    background
+        B2      min-max(m_y), y the true class     g > high[0]   g < low[0]
+        B1      sigmoid(B2)                        g > high[1]   g < low[1]
+        C       (sigmoid(B1) + sigmoid(B2)) / 2    g > high[2]   g < low[2]
 
-    Where fewer than 30 pixels of an image are above, its foreground is g > 0.7 max g. Where a pixel is both,
-    it is background. The others are ignored. loss = CE(logits, y) + the three; the test map is m_c.
+    Where fewer than 30 pixels of an image are foreground by this rule, its foreground is g > 0.7 max g. A
+    pixel that is both is background; one that is neither is ignored. loss = CE(logits, y) + the three losses.
+    The test map is m_c.
 
     Zhang et al., "Self-produced Guidance for Weakly Supervised Object Localization", ECCV 2018.
 
@@ -50,9 +51,11 @@ class SPG(Head):
     Args:
         sides: the two stages of x1 and x2; by default those that the backbone names `spg`.
         channels: width of h; 0 leaves its convolutions out. The side branches have it too, but at most 512.
+        high, low: the thresholds of the three guides, in the order of the table. The usual ones are the
+            authors'.
 
     Raises:
-        ValueError: no such stage, or not two.
+        ValueError: no such stage, or not two; or a threshold outside 0 to 1, or low above high.
     """
 
     def __init__(
@@ -63,10 +66,15 @@ class SPG(Head):
         make_attention: MakeAttention,
         sides: str | tuple[str, ...] = "spg",
         channels: int = 1024,
+        high: tuple[float, float, float] = (0.7, 0.5, 0.7),
+        low: tuple[float, float, float] = (0.05, 0.05, 0.1),
     ) -> None:
         super().__init__()
         if channels < 0:
             raise ValueError(f"channels must be at least 0, got {channels}")
+        if not all(0 <= least <= most <= 1 for least, most in zip(low, high, strict=True)):
+            raise ValueError(f"0 <= low <= high <= 1 must hold, got low {list(low)} and high {list(high)}")
+        self.high, self.low = high, low
         try:
             x1, x2 = outline.place_exactly(2, sides)
         except ValueError as error:
@@ -107,13 +115,13 @@ class SPG(Head):
 
         def from_the_class_map(labels: Tensor) -> Tensor:
             true = select_maps(output.maps.detach(), labels)
-            return guided_loss(b2, min_max(enlarge(true[:, None])), 0.7, 0.05)
+            return guided_loss(b2, min_max(enlarge(true[:, None])), self.high[0], self.low[0])
 
         return {
             "classification": cross_entropy(output.logits, targets),
             "b2": weighted(from_the_class_map, targets),
-            "b1": guided_loss(b1, sure2, 0.5, 0.05),
-            "c": guided_loss(c, (sure1 + sure2) / 2, 0.7, 0.1),
+            "b1": guided_loss(b1, sure2, self.high[1], self.low[1]),
+            "c": guided_loss(c, (sure1 + sure2) / 2, self.high[2], self.low[2]),
         }
 
     def maps_for(self, output: LocalizerOutput, labels: Tensor) -> Tensor:

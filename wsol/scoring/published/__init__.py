@@ -1,7 +1,8 @@
 """Published results, as data to stand beside one's own: the tables of the GPCA paper, and the field's on CUB.
 
 - `gpca_cub.csv`: every row of the GPCA paper's localization table. `runs` is 3 where its authors ran a
-  method, 1 where they quote that method's paper.
+  method, 1 where they quote that method's paper. How its authors chose thresholds and checkpoints is not
+  printed; quoted rows are marked as in the next file.
 - `field_cub.csv`: other figures of the field, each by its authors' protocol. `source` says where a figure is
   printed, `chosen` what was chosen on the test images: the threshold, the checkpoint, or both.
 - `gpca_classification.csv`: its classification tables on CIFAR-10, CIFAR-100, miniImageNet, ImageNet-32 and

@@ -16,7 +16,7 @@ class HaS(BatchTransform):
 
         x(h, w) = mean    where the cell (floor(h / s), floor(w / s)) is hidden, which is 0 once normalised
 
-    The cells at the right and lower edge are cut off by it. The side s is drawn for each image from `cells`.
+    Cells at the right and lower edge of the image end there. The side s is drawn for each image from `cells`.
 
     Singh and Lee, "Hide-and-Seek: Forcing a Network to be Meticulous for Weakly-supervised Object and Action
     Localization", ICCV 2017. `cells: [32]` is HaS-32; the authors' mixture is [0, 16, 32, 44, 56].

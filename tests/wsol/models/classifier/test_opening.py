@@ -135,7 +135,7 @@ def test_files_of_names_and_tables(tmp_path: Path) -> None:
     file.write_text('Blue Jay, jay\n\n"Crow, black",1\n')
     assert read_class_table(file) == {"Blue Jay": "jay", "Crow, black": "1"}
     for text, said in (
-        ("a,b\na,c\n", ":2: the class 'a' stands there twice"),
+        ("a,b\na,c\n", ":2: the class 'a' is listed twice"),
         ("a\n", ":1: expected 2 columns"),
     ):
         file.write_text(text)
