@@ -19,7 +19,13 @@ HOME = "README.md"
 # The order of the site's contents. A page of docs/ that is in none of them is an error.
 CONTENTS = {
     "Start": ["docs/own-data.md", "docs/pictures.md", "docs/serve.md", "docs/sharing.md", "data/README.md"],
-    "Localize": ["docs/models.md", "docs/training.md", "docs/protocols.md", "docs/refine.md"],
+    "Localize": [
+        "docs/models.md",
+        "docs/gallery.md",
+        "docs/training.md",
+        "docs/protocols.md",
+        "docs/refine.md",
+    ],
     "Without training": ["docs/any-classifier.md", "docs/discover.md"],
     "Attention": [
         "docs/gpca.md",

@@ -91,7 +91,20 @@ class Run:
             changed["plugins"] = []  # a stranger's file names no module to import
         else:
             load_recorded(self.folder.plugins, self.path)
-        return load_config(self.folder.config, set=changed, of_run=True)
+        config = load_config(self.folder.config, set=changed, of_run=True)
+        if self.folder.is_pack and config.classifier is not None:
+            self._refuse_code(config.classifier.name)
+        return config
+
+    def _refuse_code(self, classifier: str) -> None:
+        """Raise where the classifier of a pack is a function of some module, which would have to be run."""
+        from wsol.models.classifier.opening import is_public
+
+        if not is_public(classifier):
+            raise ConfigError(
+                f"{self.path}: needs the classifier {classifier}, Python code that is no part of a pack; "
+                "nothing was loaded"
+            )
 
     @cached_property
     def data(self) -> DataRecord:
@@ -140,6 +153,8 @@ class Run:
                 f"{self.path}: made from a model that was given in Python ({section.name}), which is not "
                 "kept here; give that model to wsol.from_classifier again"
             )
+        if self.is_packed:
+            section = replace(section, weights=str(self.folder.packed_weights))
         return build_classifier(section, None, self.config.data.image_size, pick_device(device))
 
     def use_classifier(self, built: BuiltClassifier) -> None:
@@ -246,7 +261,10 @@ class Run:
             ) from None
 
     def packed_parts(self) -> tuple[dict[str, Any], dict[str, str]]:
-        """What `wsol.runs.packed_weights` writes: the tensors of the localizer, and what they are of."""
+        """What `wsol.runs.packed_weights` writes: the tensors of its own network, and what they are of."""
+        if self.config.classifier is not None:
+            built = self.classifier("cpu")
+            return built.opened.model.state_dict(), {"checkpoint": built.origin, "digest": built.digest}
         state, info = self._load()
         about = {"checkpoint": info.name, "digest": info.digest, "epoch": str(info.epoch)}
         return state["model"], {**about, "describes": state["describes"]}

@@ -11,6 +11,7 @@ import torch
 
 import wsol
 from wsol import plugins
+from wsol.api.sharing import start_from_pack
 from wsol.cli import main
 from wsol.errors import CheckpointError, ConfigError, RunFolderError, WsolError
 from wsol.notices import WsolNote
@@ -82,6 +83,20 @@ def test_a_pack_holds_no_path_of_this_machine(packed: Path, birds: Path, evaluat
             assert str(path).encode() not in content or str(path) == "/", (name, path)
 
 
+def test_a_table_of_boxes_is_named_without_its_path_and_found_in_the_new_data_set(
+    trained: Path, birds: Path, tmp_path: Path
+) -> None:
+    config = trained / "config.yaml"
+    own = f"name: folder\n  annotations: {tmp_path}/mine/boxes.csv"
+    config.write_text(config.read_text().replace("name: cub", own, 1))
+    with pytest.warns(WsolNote, match="not evaluated"):
+        pack = wsol.pack(trained, tmp_path / "pack")
+    assert str(tmp_path).encode() not in b"".join(contents(pack).values())
+    assert wsol.Run(pack).config.data.options["annotations"] == Path("boxes.csv")
+    started = wsol.Run(start_from_pack(wsol.Run(pack), birds, tmp_path / "again"))
+    assert started.config.data.options["annotations"] == birds / "boxes.csv"
+
+
 def test_the_card_tells_figures_intervals_baseline_and_threshold(packed: Path) -> None:
     card = RunFolder(packed).card.read_text()
     run = wsol.Run(packed)
@@ -109,6 +124,13 @@ def test_a_run_without_scores_says_so_in_its_card(trained: Path, tmp_path: Path)
         folder = RunFolder(wsol.pack(trained, tmp_path / "pack"))
     assert "**Not measured.**" in folder.card.read_text()
     assert wsol.load(folder.path, device="cpu").threshold == wsol.load(trained, device="cpu").threshold
+
+
+def test_no_evaluation_is_asked_for_where_nothing_can_be_measured(trained: Path, tmp_path: Path) -> None:
+    data = trained / "data.json"
+    data.write_text(json.dumps({**json.loads(data.read_text()), "boxed": 0}))
+    with pytest.warns(WsolNote, match="so the card has no figures$"):
+        wsol.pack(trained, tmp_path / "pack")
 
 
 def test_scores_of_another_checkpoint_are_refused(evaluated: Path, tmp_path: Path) -> None:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
-from wsol.config import Config
-from wsol.config_file import dump_config
+from wsol.api.packing import refuse_unpackable, write_packed, write_unpacked
 from wsol.errors import ConfigError, DataError, RunFolderError
 from wsol.notices import note
-from wsol.plugins import loaded
 from wsol.run import Run
 from wsol.runs.files import replacing_folder, write_json, write_text
 from wsol.runs.folder import RunFolder, default_run_dir, is_free
 from wsol.runs.hub import upload
 from wsol.runs.manifest import write_manifest
-from wsol.runs.packed_weights import write_weights
 from wsol.views.model_card import draw_pictures, make_card, render_card
 
 _LICENSE = re.compile(r"[a-z0-9.-]+")
@@ -35,7 +31,8 @@ def pack(
 
     It holds the weights as safetensors, the config, the classes, the scores, a model card with a picture, and
     a manifest with the SHA-256 digest of every file. It opens like a run, on any machine: `wsol.load(out)`,
-    `wsol.evaluate(out, data=...)`. Paths of this machine are left out.
+    `wsol.evaluate(out, data=...)`. Paths of this machine are left out. A refined run is packed with the model
+    that gives its classes, in the folder `source`.
 
     Args:
         run: a run of a trained localizer, or its folder.
@@ -47,6 +44,7 @@ def pack(
 
     Raises:
         RunFolderError: the folder is taken, or the scores are of another checkpoint than the run's.
+        ConfigError: a run of a plain classifier, or one that needs Python code to know its classes.
 
     >>> import wsol
     >>> folder = wsol.pack("runs/demo", "packs/demo")
@@ -59,34 +57,25 @@ def pack(
         raise ConfigError(f"license {license!r}: expected an identifier such as mit or cc-by-nc-4.0")
     opened = Run(run.path if isinstance(run, Run) else run, data)
     opened.folder.refuse_pack("copy the folder instead")
-    config, target = opened.config, Path(out)
-    if config.classifier is not None or config.network is not None:
-        raise ConfigError(f"{opened.path}: a run of a plain classifier; only trained localizers are packed")
-    if config.refine is not None:
-        raise ConfigError(
-            f"{opened.path}: a refined run has two models, and a pack holds one: pack the run that it refines"
-        )
+    refuse_unpackable(opened)
+    target = Path(out)
     _refuse_taken(target, overwrite)
-    model, about = opened.packed_parts()
-    if opened.is_evaluated and opened.scores.checkpoint_digest != about["digest"]:
+    if opened.is_evaluated and opened.scores.checkpoint_digest != opened.checkpoint.digest:
         raise RunFolderError(
             f"{opened.path}: its scores are of {opened.scores.checkpoint}, the run has {opened.checkpoint} "
             f"now; run `wsol evaluate {opened.path}` again, so that the card tells the truth"
         )
     if not opened.is_evaluated:
-        note(f"{opened.path}: not evaluated, so the card has no figures; `wsol evaluate {opened.path}` first")
+        measurable = opened.data.boxed != 0  # else its data set has no test images with a box
+        first = f"; `wsol evaluate {opened.path}` first" if measurable else ""
+        note(f"{opened.path}: not evaluated, so the card has no figures{first}")
     name = target.resolve().name
     with replacing_folder(target, parents=True) as draft:
         folder = RunFolder(draft)
         pictures = _draw(opened, folder.picture) if picture and opened.is_evaluated else 0
-        write_text(folder.config, dump_config(_without_paths(config)))
-        write_json(folder.data, replace(opened.data, skipped=()).to_json())
+        write_packed(opened, folder)
         if opened.is_evaluated:
             write_json(folder.scores, opened.scores.to_json())
-        if opened.folder.plugins.is_file():
-            recorded = opened.folder.read_json(opened.folder.plugins)["plugins"]
-            write_json(folder.plugins, {"plugins": [{**p, "file": Path(p["file"]).name} for p in recorded]})
-        write_weights(folder.packed_weights, model, about)
         shown = folder.picture.name if pictures else None
         write_text(folder.card, render_card(make_card(opened, name, license, shown, pictures)))
         write_manifest(folder.manifest, opened.name)
@@ -133,15 +122,7 @@ def start_from_pack(pack: Run, data: Path | str | None, run_dir: Path | str | No
         raise RunFolderError(
             f"{path}: not empty; score it again with `wsol evaluate {path}`, or choose another folder (--out)"
         )
-    config = pack.config
-    if data is not None:
-        config = replace(config, data=replace(config.data, root=Path(data).resolve()))
-    folder = RunFolder(path)
-    write_text(folder.config, dump_config(config), parents=True)
-    write_json(folder.data, pack.data.to_json())
-    if loaded():  # those that this user chose to import
-        write_json(folder.plugins, {"plugins": loaded()})
-    write_weights(folder.packed_weights, *pack.packed_parts())
+    write_unpacked(pack, RunFolder(path), data)
     return path
 
 
@@ -159,14 +140,3 @@ def _refuse_taken(target: Path, overwrite: bool) -> None:
         return
     way = "only a pack is replaced; choose another folder" if overwrite else "choose another, or --overwrite"
     raise RunFolderError(f"{target}: not empty; {way}")
-
-
-def _without_paths(config: Config) -> Config:
-    """The config without what is of this machine alone. The pack records plugins in a file of their own."""
-    weights = config.model.weights
-    return replace(
-        config,
-        plugins=(),
-        data=replace(config.data, root=Path(config.data.root.name)),
-        model=replace(config.model, weights=Path(weights).name if weights else weights),
-    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wsol.scoring.scores import Evaluation
+    from wsol.scoring.scores import Evaluation, Scores
 
 LISTED = 5  # names that a fault shows
 
@@ -19,12 +19,9 @@ def evaluation_lines(found: Evaluation, origin: str) -> Iterator[str]:
         "[95 % bootstrap interval]\n"
     )
     localized = [s for s in found.values() if s.localizes]
-    by_kind = {(s.view, s.classes_by, s.mean): s for s in localized if "top1_cls" in s}
-    for (view, classes_by, mean), scores in by_kind.items():
-        how = f"test image by {view}" if classes_by == "view" else f"by {classes_by}"
-        over = ", mean over classes" if mean == "classes" else ""
-        top1, top5 = scores["top1_cls"], scores["top5_cls"]
-        yield f"classification, {how}{over}: top-1 {top1:.2f}, top-5 {top5:.2f}\n"
+    by_kind = {_ranking(s): s for s in localized if "top1_cls" in s}
+    for ranking, scores in by_kind.items():
+        yield f"classification, {ranking}: top-1 {scores['top1_cls']:.2f}, top-5 {scores['top5_cls']:.2f}\n"
     yield f"{found}\n"
     cuts = {s.cut for s in found.values() if s.cut is not None}
     for cut in cuts:
@@ -51,3 +48,9 @@ def evaluation_lines(found: Evaluation, origin: str) -> Iterator[str]:
         if names:
             shown = ", ".join(names[:LISTED]) + (", ..." if len(names) > LISTED else "")
             yield f"{kind.replace('_', ' ')}: {len(names)} ({shown}), none of them left out"
+
+
+def _ranking(scores: Scores) -> str:
+    """What the classes were ranked by, in words. Ten crops are the same ones whatever the protocol's view."""
+    how = f"test image by {scores.view}" if scores.classes_by == "view" else f"by {scores.classes_by}"
+    return how + (", mean over classes" if scores.mean == "classes" else "")

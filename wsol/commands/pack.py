@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
         data=args.data,
         overwrite=args.overwrite,
     )
-    for path in sorted(folder.iterdir()):
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         print(f"{path}  ({path.stat().st_size / 1e6:.2f} MB)")
     shown = shlex.quote(str(folder))
     print(f"next: wsol localize {shown} PHOTOS --out found, or wsol push {shown} OWNER/NAME")

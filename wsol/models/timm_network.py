@@ -11,7 +11,7 @@ from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
 from wsol.errors import ConfigError
-from wsol.models.weights import Loaded, Normalisation, Weights, download
+from wsol.models.weights import Loaded, Normalisation, Weights, download, reason_of
 from wsol.registry import suggest
 
 WEIGHTS_FILE = "model.safetensors"
@@ -85,24 +85,35 @@ def _from_hub(repository: str) -> Path:
     try:
         return Path(hf_hub_download(repository, WEIGHTS_FILE, local_files_only=True))
     except LocalEntryNotFoundError:
+        problem = _hub_problem(repository)
+        if problem:  # the hub's own package would try for half a minute, with a message for each time
+            raise ConnectionError(problem) from None
         return Path(hf_hub_download(repository, WEIGHTS_FILE))
 
 
-def why_out_of_reach(name: str, seconds: float = 5.0) -> str | None:
+def why_out_of_reach(name: str) -> str | None:
     """Why the public weights of the timm model `name` cannot be had now; None where they are on this disk, or
     where their server answers. Nothing is downloaded."""
     import timm
-    from huggingface_hub import hf_hub_url, try_to_load_from_cache
+    from huggingface_hub import try_to_load_from_cache
 
     repository = getattr(timm.get_pretrained_cfg(name), "hf_hub_id", None)
     if not repository:
         return f"timm publishes no weights for {name}"
     if isinstance(try_to_load_from_cache(repository, WEIGHTS_FILE), str):
         return None
+    return _hub_problem(repository)
+
+
+def _hub_problem(repository: str, seconds: float = 5.0) -> str | None:
+    """Why the hub does not give the weights now; None where it answers."""
+    from huggingface_hub import constants, hf_hub_url
+
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set, and they were not downloaded before"
     url = hf_hub_url(repository, WEIGHTS_FILE)
     try:
         with urlopen(Request(url, method="HEAD"), timeout=seconds):
             return None
     except (OSError, ValueError) as error:  # urllib's errors are OSErrors; a strange proxy is a ValueError
-        reason = getattr(error, "reason", error)
-        return f"{urlparse(url).hostname} does not answer: {getattr(reason, 'strerror', None) or reason}"
+        return f"{urlparse(url).hostname} does not answer: {reason_of(error)}"

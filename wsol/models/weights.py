@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlparse
 
 import torch
@@ -171,10 +172,9 @@ class Weights:
         try:
             path = imagenet()
         except Exception as error:  # urllib's, huggingface_hub's and the disk's errors have no common base
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise CheckpointError(
-                f"cannot download the ImageNet weights ({reason}); set {self.section}.weights to a file, "
-                "or to none"
+                f"cannot download the ImageNet weights ({reason_of(error)}); set {self.section}.weights to a "
+                "file, or to none"
             ) from error
         return path, f"imagenet ({path.name})"
 
@@ -259,6 +259,18 @@ def download(url: str) -> Path:
         hashed = torch.hub.HASH_REGEX.search(path.name)
         torch.hub.download_url_to_file(url, str(path), hashed[1] if hashed else None)
     return path
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a download failed, in one line: of urllib's errors the reason inside of them.
+
+    >>> from urllib.error import URLError
+    >>> reason_of(URLError(OSError(-2, "Name or service not known")))
+    'Name or service not known'
+    """
+    inner = error.reason if isinstance(error, URLError) and not isinstance(error, HTTPError) else error
+    text = getattr(inner, "strerror", None) or str(inner)
+    return (str(text).splitlines() or [type(error).__name__])[0]
 
 
 def file_digest(path: Path) -> str:

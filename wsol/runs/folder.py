@@ -25,6 +25,7 @@ A *pack* is a run folder to hand on, by `wsol pack`. It opens as a run and is ne
     README.md            the model card;  picture.jpg stands in it
     config.yaml, data.json, plugins.json, scores.json    as above, without the paths of the machine
     weights.safetensors  the weights, in place of checkpoints
+    source.json, source/ of a refined run: where it came from, and the model that gives the classes, a pack
     manifest.json        the SHA-256 digest of every file
 """
 
@@ -50,7 +51,7 @@ from wsol.runs.files import (
     write_text,
 )
 from wsol.runs.lock import FolderLock
-from wsol.runs.manifest import read_manifest
+from wsol.runs.manifest import BESIDE, read_manifest
 
 
 class RunFolder:
@@ -118,13 +119,24 @@ class RunFolder:
             self.card,
             self.picture,
             self.packed_weights,
+            self.source_record,
+            self.source / self.manifest.name,
         )
-        return tuple(path.name for path in parts)
+        return tuple(path.relative_to(self.path).as_posix() for path in parts)
+
+    def is_pack_file(self, name: str) -> bool:
+        """Whether a pack can have this file: `config.yaml`, or `source/config.yaml` of a pack in it."""
+        inner = f"{self.source.name}/"
+        while name.startswith(inner):
+            name = name.removeprefix(inner)
+        return name in (*self.pack_files, self.manifest.name)
 
     def require(self) -> str:
         """The name of the run. Raises where this is no run folder, or a pack that is not as it was made."""
         if self.is_pack:
             name = str(read_manifest(self.manifest, self.pack_files)["name"])
+            if self.source.is_dir():
+                RunFolder(self.source).require()
         else:
             name = real_path(self.path).name
         if not self.config.is_file():
@@ -190,8 +202,11 @@ class RunFolder:
             raise RunFolderError(f"{self.predictions}: cannot be used: {error.strerror}") from None
 
     def copy_to(self, folder: Path, checkpoint: Path | None) -> None:
-        """What a localizer is made from: config, data record and the like, and one checkpoint."""
+        """What a localizer is made from: config, data record and the like, and one checkpoint; or a pack."""
         try:
+            if self.is_pack:
+                shutil.copytree(self.path, folder, ignore=lambda *_: BESIDE, dirs_exist_ok=True)
+                return
             for path in self._provenance:
                 if path.is_file():
                     shutil.copyfile(path, folder / path.name)

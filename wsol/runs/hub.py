@@ -44,27 +44,26 @@ def download(name: str, revision: str | None = None) -> Path:
     """The folder of a pack from the hub. Its list of files is looked at before any of them is downloaded."""
     hub = _package()
     pack = RunFolder(name)
-    wanted = [*pack.pack_files, pack.manifest.name]
     shown = f"hf://{name}" + (f"@{revision}" if revision else "")
     with _one_line(shown), _bars_on_terminals(hub):
         files = _list_files(hub, name, revision)
-        if files is None:
-            note(f"{shown}: the hub cannot be reached; using what was downloaded before, if there is any")
-        elif pack.manifest.name not in files:
+        if files is not None and pack.manifest.name not in files:
             raise RunFolderError(f"{shown}: not a pack of wsol: it has no {pack.manifest.name}")
+        wanted = [file for file in files or () if pack.is_pack_file(file)]
         extra = [file for file in files or () if file not in wanted and file.split("/")[0] not in BESIDE]
         if extra:
             raise RunFolderError(f"{shown}: {extra[0]!r} is no part of a pack; nothing was downloaded")
-        return Path(
-            hub.snapshot_download(
-                name,
-                revision=revision,
-                allow_patterns=wanted,
-                local_files_only=files is None,
-                library_name="wsol",
-                library_version=__version__,
-            )
+        folder = hub.snapshot_download(
+            name,
+            revision=revision,
+            allow_patterns=wanted,
+            local_files_only=files is None,
+            library_name="wsol",
+            library_version=__version__,
         )
+    if files is None:
+        note(f"{shown}: the hub cannot be reached; using what was downloaded before")
+    return Path(folder)
 
 
 def _list_files(hub: Any, name: str, revision: str | None) -> list[str] | None:
@@ -90,7 +89,7 @@ def upload(folder: Path, name: str, private: bool) -> str:
             repo_id=name,
             folder_path=folder,
             commit_message=f"wsol {__version__}: the pack {folder.resolve().name}",
-            ignore_patterns=[".*"],
+            ignore_patterns=[".*", "*/.*"],
             delete_patterns=["*"],
         )
         return str(url)

@@ -2,6 +2,9 @@
 
     {"format": 1, "name": "vgg16-adl", "wsol": "0.8.0", "files": {"config.yaml": "9f86d0...", ...}}
 
+A folder in a pack is a pack of its own. The digest of its manifest stands here, under
+`source/manifest.json`, and its other files stand in that manifest.
+
 It finds damage: a flipped byte, a missing file, a file too many. It is no signature: who changes a file can
 change the manifest too. So a pack holds no file that is executed, whoever made it: plain text, JSON, a
 picture, and weights as safetensors.
@@ -25,16 +28,20 @@ BESIDE = (".git", ".gitattributes", ".cache")
 
 
 def write_manifest(manifest: Path, name: str) -> None:
-    """Write the manifest of all files that lie beside it."""
-    folder = manifest.parent
-    files = {path.name: _digest(path) for path in sorted(folder.iterdir()) if path != manifest}
+    """Write the manifest of all files that lie beside it, and of the manifests of the packs beside it."""
+    listed = [
+        path / manifest.name if path.is_dir() else path
+        for path in sorted(manifest.parent.iterdir())
+        if path != manifest
+    ]
+    files = {path.relative_to(manifest.parent).as_posix(): _digest(path) for path in listed}
     write_json(manifest, {"format": FORMAT, "name": name, "wsol": __version__, "files": files})
 
 
 def read_manifest(manifest: Path, allowed: Collection[str]) -> dict[str, Any]:
     """The manifest, after every file beside it was compared with it.
 
-    allowed: the files that a pack can have.
+    allowed: the files that a pack can have. The files of a pack inside of it are not looked at here.
 
     Raises:
         RunFolderError: a file is damaged, missing, or no part of the pack.
@@ -42,9 +49,8 @@ def read_manifest(manifest: Path, allowed: Collection[str]) -> dict[str, Any]:
     folder = manifest.parent
     record = _read(manifest)
     files = record["files"]
-    extra = [
-        path.name for path in sorted(folder.iterdir()) if path.name not in (*files, manifest.name, *BESIDE)
-    ]
+    known = {name.partition("/")[0] for name in files} | {manifest.name, *BESIDE}
+    extra = [path.name for path in sorted(folder.iterdir()) if path.name not in known]
     unknown = [name for name in files if name not in allowed]
     if extra or unknown:
         raise RunFolderError(

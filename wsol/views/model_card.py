@@ -51,7 +51,10 @@ class ProtocolTable:
 
 @dataclass(frozen=True)
 class PackCard:
-    """What the template of the card shows."""
+    """What the template of the card shows.
+
+    knows_classes: whether it names what it finds. refined: of a refined run, what its maps were learned from.
+    """
 
     name: str
     license: str | None
@@ -66,6 +69,8 @@ class PackCard:
     counts: Sequence[tuple[str, int]]
     image_size: int
     first_weights: str
+    knows_classes: bool
+    refined: str
     threshold: str
     manifest: str
     plugins: Sequence[Mapping[str, Any]]
@@ -139,7 +144,11 @@ def make_card(run: Run, name: str, license: str | None, picture: str | None, pic
         data_digest=data.digest,
         counts=[(split, count) for split, count in data.counts.items() if count],
         image_size=config.data.image_size,
-        first_weights=_first_weights(config.model.weights),
+        first_weights=_first_weights(run),
+        knows_classes=run.source is not None
+        if config.refine is not None
+        else config.model.head.knows_classes,
+        refined="" if config.refine is None else config.refine.method,
         threshold=_threshold(run, scores),
         manifest=run.folder.manifest.name,
         plugins=recorded,
@@ -203,9 +212,19 @@ def _misses(scores: Evaluation) -> str:
     return f"Counted, and not left out: {named}." if named else ""
 
 
-def _first_weights(weights: str) -> str:
-    """How training began, in a sentence."""
+def _first_weights(run: Run) -> str:
+    """How training began, in a sentence; of a refined run also that of the network that gives the classes."""
+    config = run.config
+    weights = config.model.weights if config.classifier is None else config.classifier.weights
     if weights == "none":
-        return "Training began with random weights."
-    origin = "weights trained on ImageNet" if weights == "imagenet" else f"the weights {Path(weights).name}"
-    return f"Training began with {origin}, which have terms of use of their own."
+        text = "Training began with random weights."
+    else:
+        origin = (
+            "weights trained on ImageNet" if weights == "imagenet" else f"the weights {Path(weights).name}"
+        )
+        text = f"Training began with {origin}, which have terms of use of their own."
+    return (
+        text
+        if run.source is None
+        else f"{text} The network that gives the classes: {_first_weights(run.source)}"
+    )

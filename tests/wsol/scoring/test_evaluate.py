@@ -61,6 +61,9 @@ def test_all_protocols_in_one_table(run: Path, capsys: pytest.CaptureFixture[str
     assert by["danet"] == by["bas-ext"] == ("ten crops", "images")
     assert by["gpca"] == by["adl"] == ("view", "images")
     assert "classification, by ten crops, mean over classes" in printed
+    assert printed.count("classification, by ten crops:") == 1, (
+        "one line, whatever the views of the protocols"
+    )
     for command in ("report", "visualize"):
         assert main([command, str(run), "--protocol", "bas"]) == 0
 

@@ -74,7 +74,7 @@ class Cub(DataSet):
     @classmethod
     def detect(cls, root: Path) -> bool:
         """Whether images.txt is here, or in a folder below, which `read` then names."""
-        return (root / "images.txt").is_file() or _find_below(root) is not None
+        return _lists_images(root) or _find_below(root) is not None
 
     def read(self, root: Path, faults: Faults) -> DataIndex:
         """As for every data set; an image with a fault is left out of the index."""
@@ -167,7 +167,7 @@ def _require_layout(root: Path) -> None:
     if not missing:
         return
     below = _find_below(root)
-    if below is not None and not (root / "images.txt").is_file():
+    if below is not None and not _lists_images(root):
         raise DataError(f"{root}: no {missing[0]} here, but {below} is a CUB data set: use that folder")
     raise DataError(
         f"{root}: no {', no '.join(missing)}; a CUB data set has {', '.join(FILES)} and the folder images"
@@ -176,7 +176,13 @@ def _require_layout(root: Path) -> None:
 
 def _find_below(root: Path) -> Path | None:
     """The first folder in `root` that holds an images.txt."""
-    return next((child for child in sorted(root.iterdir()) if (child / "images.txt").is_file()), None)
+    return next((child for child in sorted(root.iterdir()) if _lists_images(child)), None)
+
+
+def _lists_images(folder: Path) -> bool:
+    """Whether images.txt is here. It may be a pipe or a device, about which `read` complains."""
+    path = folder / "images.txt"
+    return path.exists() and not path.is_dir()
 
 
 def _read(

@@ -22,7 +22,15 @@ import torch
 from torch import nn
 
 from wsol.errors import CheckpointError, ConfigError
-from wsol.models.weights import IMAGENET, Normalisation, download, file_digest, listed, read_state_dict
+from wsol.models.weights import (
+    IMAGENET,
+    Normalisation,
+    download,
+    file_digest,
+    listed,
+    read_state_dict,
+    reason_of,
+)
 from wsol.registry import suggest
 
 IMAGENET_WEIGHTS, NO_WEIGHTS = "imagenet", "none"
@@ -75,7 +83,7 @@ def open_classifier(
     family, colon, member = name.partition(":")
     if not colon or not member:
         raise ConfigError(f"classifier {name!r}: expected torchvision:NAME, timm:NAME or module:function")
-    own_function = family not in FAMILIES
+    own_function = not is_public(name)
     if variant is not None and family != "torchvision":
         raise ConfigError(f"variant {variant!r}: {name} has no variants; torchvision's ResNets have")
     if own_function:
@@ -145,6 +153,11 @@ FAMILIES: dict[str, Callable[..., Blueprint]] = {
 }
 
 
+def is_public(name: str) -> bool:
+    """Whether a name is of a public library. Any other is of a function, which opening would call."""
+    return name.partition(":")[0] in FAMILIES
+
+
 def _imagenet_names() -> tuple[str, ...]:
     import torchvision
 
@@ -176,9 +189,9 @@ def _load(made: Blueprint, name: str, weights: str) -> tuple[str, str]:
         try:
             path = made.public()
         except Exception as error:  # urllib's, huggingface_hub's and the disk's errors have no common base
-            reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise CheckpointError(
-                f"cannot download the weights of {name} ({reason}); give a file with --weights, or `none`"
+                f"cannot download the weights of {name} ({reason_of(error)}); give a file with --weights, "
+                "or `none`"
             ) from error
         origin = f"{weights} ({path.name})"
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from wsol.config import Data
 from wsol.data.faults import Faults
-from wsol.data.index import open_dataset
+from wsol.data.index import detect_kind, open_dataset
 from wsol.data.sets.cub import FILES, Cub, select_classes
 from wsol.data.synthetic.paint import make_dataset
 from wsol.errors import ConfigError, DataError
@@ -142,6 +143,14 @@ def test_masks_may_lie_beside_the_data_set(root: Path) -> None:
     ].name.replace(".jpg", ".png")
     shutil.rmtree(root.parent / "segmentations")
     assert Cub().read(root, Faults()).samples[0].segmentation_path is None
+
+
+def test_a_pipe_in_place_of_a_list_is_named_and_not_opened(root: Path) -> None:
+    (root / "images.txt").unlink()
+    os.mkfifo(root / "images.txt")
+    assert detect_kind(root) == detect_kind(root.parent) == "cub"
+    with pytest.raises(DataError, match=r"images\.txt: not a regular file but a pipe"):
+        open_dataset(Data("cub", root=root))
 
 
 def test_a_missing_folder_says_what_to_do(tmp_path: Path) -> None:
