@@ -1,6 +1,6 @@
 """Write docs/gallery.md and its pictures: every method on the same eight painted birds.
 
-    python scripts/gallery.py                  about 25 minutes on one core; the runs stay in runs/gallery
+    python scripts/gallery.py                  about 20 minutes on one core; the runs stay in runs/gallery
     python scripts/gallery.py --runs FOLDER    keep them elsewhere
 
 Each row is a localizer that was trained for a minute on the same images, each column a test image. A run
@@ -218,7 +218,11 @@ def write_page(sheets: Mapping[str, Sequence[Row]]) -> None:
     """Put the tables into docs/gallery.md, between its two marks; the words around them stay."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
-    parts = [f"![{name}](images/gallery-{name}.jpg)\n\n{table(rows)}\n" for name, rows in sheets.items()]
+    parts = [
+        f"## {name.capitalize()}\n\n![Eight painted birds, a row for each of the {name}](images/gallery-{name}.jpg)"
+        f"\n\n{table(rows)}\n"
+        for name, rows in sheets.items()
+    ]
     write_text(PAGE, f"{before}{BEGIN}\n\n" + "\n".join(parts) + f"\n{END}{after}")
 
 
