@@ -218,11 +218,10 @@ def write_page(sheets: Mapping[str, Sequence[Row]]) -> None:
     """Put the tables into docs/gallery.md, between its two marks; the words around them stay."""
     before, _, rest = PAGE.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
-    parts = [
-        f"## {name.capitalize()}\n\n![Eight painted birds, a row for each of the {name}](images/gallery-{name}.jpg)"
-        f"\n\n{table(rows)}\n"
-        for name, rows in sheets.items()
-    ]
+    parts = []
+    for name, rows in sheets.items():
+        picture = f"![The same eight birds by all {name}](images/gallery-{name}.jpg)"
+        parts.append(f"## {name.capitalize()}\n\n{picture}\n\n{table(rows)}\n")
     write_text(PAGE, f"{before}{BEGIN}\n\n" + "\n".join(parts) + f"\n{END}{after}")
 
 
