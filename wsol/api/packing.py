@@ -105,6 +105,6 @@ def _without_paths(config: Config) -> Config:
         plugins=(),
         data=_at(config.data, Path(config.data.root.name), Path()),
         model=replace(config.model, weights=Path(config.model.weights).name),
-        refine=refine and replace(refine, source=Path(refine.source.name)),
+        refine=refine and replace(refine, source=refine.source and Path(refine.source.name)),
         classifier=classifier and replace(classifier, weights=Path(classifier.weights).name),
     )
