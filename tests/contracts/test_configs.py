@@ -18,8 +18,10 @@ from wsol.models.heads.fitted import FittedHead
 from wsol.models.localizer import build_localizer
 from wsol.models.trainable import Trainable
 from wsol.registry import OPTIMIZERS
+from wsol.runs.folder import RunFolder
 from wsol.runs.ranks import Ranks
 from wsol.training.optimizer import make_optimizer
+from wsol.training.precision import decide_precision
 from wsol.training.schedules import make_schedule
 from wsol.training.train_step import TrainStep
 
@@ -141,8 +143,8 @@ def test_a_config_is_fitted(path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("path", rows())
-def test_a_config_takes_a_step(path: Path) -> None:
-    config = small(load_config(path))
+def test_a_config_takes_a_step(path: Path, tmp_path: Path) -> None:
+    config = decide_precision(small(load_config(path)), RunFolder(tmp_path), torch.device("cpu"))
     hierarchy = cub_hierarchy("danet").subset(CLASSES)
     torch.manual_seed(0)
     takes_a_step(build_localizer(config.model, len(CLASSES), hierarchy), config, side=64)
