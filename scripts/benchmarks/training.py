@@ -13,7 +13,6 @@ from torch.nn import functional as F
 from scripts.benchmarks.timing import Ratio, readable
 from wsol import config
 from wsol.data.synthetic.paint import make_dataset
-from wsol.freed_memory import freed_memory_kept
 from wsol.models.localizer import build_localizer
 from wsol.runs.folder import RunFolder
 from wsol.runs.history import read_csv
@@ -38,8 +37,7 @@ def run() -> list[Ratio]:
 def speed(birds: Path, folder: Path, rounds: int = 1) -> Ratio:
     """`wsol train` itself against forward, backward and update on a batch in memory, turn by turn.
 
-    The first epoch of each run starts the loader's workers and is left out. The bare steps keep freed memory
-    too, as the training loop does: without it they are slower than the whole training.
+    The first epoch of each run starts the loader's workers and is left out.
     """
     model = config.Model(config.Backbone("resnet50"), "none", head=config.Head.of("cam", channels=256))
     settings = config.Config(
@@ -59,19 +57,15 @@ def speed(birds: Path, folder: Path, rounds: int = 1) -> Ratio:
         optimizer.step()
         return time.perf_counter() - start
 
-    def bare_steps(number: int) -> list[float]:
-        with freed_memory_kept():
-            return [bare_step() for _ in range(number)]
-
     bare, whole = [], []
-    bare_steps(1)
+    bare_step()
     for number in range(rounds):
-        bare += bare_steps(4)
+        bare += [bare_step() for _ in range(4)]
         run_dir = folder / f"speed{number}"
         train(settings, run_dir, False, ALONE, StopSignal())
         rows = read_csv(RunFolder(run_dir).metrics)
         whole += [BATCH / row["images_per_second"] for row in rows[1:]]
-        bare += bare_steps(4)
+        bare += [bare_step() for _ in range(4)]
     in_memory, from_files = statistics.median(bare), statistics.median(whole)
     return Ratio(
         "ResNet50 at 224: training from files / bare step in memory",
