@@ -364,3 +364,21 @@ class TestTail:
             assert torch.equal(x.grad, held_gradient)
             assert any(p.grad is not None for p in backbone.parameters())
             assert not all(torch.equal(t, before[n]) for n, t in backbone.state_dict().items())
+
+
+@pytest.mark.parametrize(("centred", "shift"), [(True, 0.0), (False, -3.5)])
+def test_a_cell_of_tiny_looks_at_the_middle_of_its_square_where_it_is_centred(
+    centred: bool, shift: float
+) -> None:
+    """The pixels that a cell depends on, by their first and last row: how far their middle is off."""
+    backbone: Backbone = BACKBONES.create("tiny", weights=Weights("none"), centred=centred)
+    for parameter in backbone.parameters():
+        torch.nn.init.ones_(parameter)
+    image = torch.ones(1, 3, 128, 128, requires_grad=True)
+    cell = 8
+    with torch.enable_grad():
+        backbone.eval()(image, None, ("stage3",))["stage3"][0, 0, cell, cell].backward()
+    assert image.grad is not None
+    rows = image.grad[0, 0].abs().sum(dim=1).nonzero().flatten()
+    middle = (rows.min() + rows.max()).item() / 2
+    assert middle - (8 * cell + 3.5) == shift
