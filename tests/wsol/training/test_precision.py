@@ -12,19 +12,31 @@ from wsol.training import precision
 from wsol.training.precision import computes_in_bf16
 
 
-def pretend(monkeypatch: pytest.MonkeyPatch, instructions: tuple[str, ...] | None) -> None:
+def pretend(
+    monkeypatch: pytest.MonkeyPatch, instructions: tuple[str, ...] | None, share: float = 0.5
+) -> None:
     monkeypatch.setattr(precision, "bf16_instructions", lambda: instructions)
+    monkeypatch.setattr(precision, "measured_bf16_share", lambda: share)
 
 
-@pytest.mark.parametrize(("instructions", "amp"), [(("avx512_bf16",), "bf16"), ((), "none"), (None, "none")])
-def test_auto_is_bf16_where_the_processor_computes_in_it(
+@pytest.mark.parametrize(
+    ("instructions", "share", "amp"),
+    [
+        (("avx512_bf16",), 0.5, "bf16"),
+        (("avx512_bf16",), 1.3, "none"),  # instructions that gain nothing
+        ((), 0.5, "none"),
+        (None, 0.5, "none"),
+    ],
+)
+def test_auto_is_bf16_where_it_is_faster(
     birds: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     instructions: tuple[str, ...] | None,
+    share: float,
     amp: str,
 ) -> None:
-    pretend(monkeypatch, instructions)
+    pretend(monkeypatch, instructions, share)
     train_run(tiny_config(birds, train__epochs=1, train__amp="auto"), tmp_path / "run", stop_after=1)
     assert Run(tmp_path / "run").config.train.amp == amp
 
@@ -46,3 +58,11 @@ def test_a_gpu_is_asked_itself(monkeypatch: pytest.MonkeyPatch, supported: bool)
     pretend(monkeypatch, ())
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: supported)
     assert computes_in_bf16(torch.device("cuda")) is supported
+
+
+def test_the_measurement_is_a_ratio_and_draws_nothing() -> None:
+    before = torch.get_rng_state()
+    with torch.no_grad():
+        share = precision.measured_bf16_share()
+    assert 0 < share < 1000
+    assert torch.equal(before, torch.get_rng_state())
