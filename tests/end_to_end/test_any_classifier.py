@@ -62,6 +62,8 @@ def test_what_does_not_fit_is_said(here: Path) -> None:
         ({"layer": "lost"}, "no layer 'lost'"),
         ({"threshold": 1.5}, "outside 0 to 1"),
         ({"std": (1.0, 0.0, 1.0)}, "not above 0"),
+        ({"image_size": 0}, "image_size: 0 is outside 32 to 4096"),
+        ({"image_size": -5}, "image_size: -5 is outside 32 to 4096"),
     ):
         with pytest.raises(ConfigError, match=said):
             wsol.from_classifier(model, **{"image_size": 32, **options})  # type: ignore[arg-type]

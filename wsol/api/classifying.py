@@ -74,6 +74,9 @@ def from_classifier(
     """
     if threshold is not None and not 0 <= threshold < 1:
         raise ConfigError(f"threshold {threshold} is outside 0 to 1")
+    if image_size is not None:
+        for key, reason in Data(image_size=image_size, resize=max(256, image_size)).problems():
+            raise ConfigError(f"{key}: {reason}")
     if isinstance(classes, (str, Path)):
         classes = read_class_names(Path(classes))
     if isinstance(table, (str, Path)):

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wsol.errors import ConfigError
+from wsol.errors import ConfigError, WsolError
 from wsol.models.classifier.features import Layout
 from wsol.models.classifier.network import borrowed, refuse_inference_mode, scores_of
 from wsol.registry import suggest
@@ -84,10 +84,12 @@ def _run(model: nn.Module, modules: dict[str, nn.Module], x: Tensor) -> tuple[li
     try:
         with borrowed(model), torch.enable_grad():
             scores = scores_of(model(x.detach().requires_grad_(True)))
-    except RuntimeError as error:
+    except (WsolError, MemoryError):
+        raise
+    except Exception as error:  # a ViT asserts its size, others raise what they like
         refuse_inference_mode(error)
-        side, reason = x.shape[-1], str(error).splitlines()[0]
-        raise ConfigError(f"the classifier cannot take an image of {side}x{side}: {reason}") from None
+        side, reason = x.shape[-1], (str(error).splitlines() or [type(error).__name__])[0]
+        raise ConfigError(f"the classifier cannot take an image of {side}x{side}: {reason}") from error
     finally:
         for hook in hooks:
             hook.remove()

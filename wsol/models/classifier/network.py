@@ -126,9 +126,9 @@ class BorrowedClassifier:
         return Seen(self, x, scores, kept[-1], self.layout.maps(kept[-1].detach()))
 
 
-def refuse_inference_mode(error: RuntimeError) -> None:
+def refuse_inference_mode(error: Exception) -> None:
     """Raise ConfigError where torch's error says that a tensor was made in inference mode."""
-    if "nference" in str(error):
+    if isinstance(error, RuntimeError) and "nference" in str(error):
         raise ConfigError(NO_INFERENCE_MODE) from None
 
 

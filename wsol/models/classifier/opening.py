@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -35,6 +35,9 @@ from wsol.registry import suggest
 
 IMAGENET_WEIGHTS, NO_WEIGHTS = "imagenet", "none"
 SIDE = 224  # of the images, where the network does not say it
+
+# With public weights, torchvision has these rescale their normalised input inside (`transform_input`).
+FROM_TENSORFLOW = ("googlenet", "inception_v3")
 
 Variant = Literal["torchvision", "keras"]
 
@@ -126,10 +129,25 @@ def torchvision_classifier(
     return Blueprint(
         network,
         tuple(public.meta["categories"]),
-        IMAGENET,
+        torchvision_normalisation(name, public.transforms.keywords),
         public.transforms.keywords["crop_size"],
         lambda: download(public.url),
     )
+
+
+def torchvision_normalisation(name: str, preset: Mapping[str, Any]) -> Normalisation:
+    """What the public weights of a classifier of torchvision expect. preset: its options for test images.
+
+    >>> torchvision_normalisation("googlenet", {}).mean, torchvision_normalisation("resnet18", {}).mean
+    ((0.5, 0.5, 0.5), (0.485, 0.456, 0.406))
+    """
+    if name in FROM_TENSORFLOW:
+        half = (0.5, 0.5, 0.5)
+        return Normalisation(half, half, f"what torchvision turns its input into where it loads {name}")
+    if "mean" in preset or "std" in preset:
+        mean, std = preset.get("mean", IMAGENET.mean), preset.get("std", IMAGENET.std)
+        return Normalisation(mean, std, f"torchvision's own for {name}")
+    return IMAGENET
 
 
 def timm_classifier(name: str, classes: tuple[str, ...] = ()) -> Blueprint:

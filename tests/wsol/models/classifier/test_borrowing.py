@@ -158,6 +158,25 @@ def test_what_does_not_fit_is_one_line(model: nn.Module, layer: str, said: str) 
     assert "\n" not in str(caught.value)
 
 
+class Choosy(SmallNet):
+    """It asserts the size of its images, as ViTs do."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        assert x.shape[-1] == 64, "Expected 64\nbut got another"
+        return super().forward(x)
+
+
+class Unwilling(SmallNet):
+    def forward(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(("kind", "said"), [(Choosy, "Expected 64"), (Unwilling, "NotImplementedError")])
+def test_a_model_that_does_not_take_the_images_is_one_line(kind: type[nn.Module], said: str) -> None:
+    with pytest.raises(ConfigError, match=f"cannot take an image of 32x32: {said}$"):
+        make(seeded(kind), "gradcam")
+
+
 @pytest.mark.parametrize(("method", "said"), [("cam", "gradcam"), ("rollout", "needs a transformer")])
 def test_a_method_that_does_not_fit_says_which_does(method: str, said: str) -> None:
     model = small_vit("torchvision") if method == "cam" else seeded(SmallNet)

@@ -104,6 +104,22 @@ def test_cam_is_the_linear_layer_at_every_position() -> None:
         )
 
 
+def test_cam_takes_a_relu_that_is_no_layer() -> None:
+    """As torchvision's DenseNets have it: relu(features), then the pooling."""
+
+    class Functional(SmallNet):
+        def forward(self, x: Tensor) -> Tensor:
+            features = self.last[1](self.last[0](self.first(x)))
+            scores: Tensor = self.fc(self.pool(torch.relu(features)).flatten(1))
+            return scores
+
+    labels = torch.tensor([[0, 1], [3, 2], [2, 4]])
+    localizer = make(seeded(Functional), "cam")
+    assert localizer.layer == "last.1"
+    expected = maps_of(make(seeded(SmallNet), "cam"), images(), labels)
+    np.testing.assert_allclose(maps_of(localizer, images(), labels), expected, atol=1e-6)
+
+
 def test_on_a_linear_head_gradcam_is_cam_and_layercam_is_cam_with_positive_weights() -> None:
     model, pictures = seeded(SmallNet), images()
     labels = torch.tensor([0, 3, 2])

@@ -31,6 +31,25 @@ def test_torchvision_and_timm_by_name() -> None:
     assert lite.model(torch.zeros(1, 3, 64, 64)).shape == (1, 5)
 
 
+@pytest.mark.parametrize("name", ["googlenet", "inception_v3", "efficientnet_v2_l", "resnet18"])
+def test_torchvisions_input_is_what_its_public_weights_expect(name: str) -> None:
+    """As (x - mean) / std, where torchvision normalises first and some networks rescale that inside."""
+    public = torchvision.models.get_model_weights(name).DEFAULT
+    x = torch.rand(1, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    preset = public.transforms()
+    expected = torchvision.transforms.functional.normalize(x, preset.mean, preset.std)
+    if name in ("googlenet", "inception_v3"):
+        with torch.device("meta"):
+            inside = torchvision.models.get_model(
+                name, weights=None, init_weights=False, transform_input=True
+            )
+        expected = inside._transform_input(expected)
+    with torch.device("meta"):  # their tensors do not matter here
+        found = open_classifier(f"torchvision:{name}", "none").normalisation
+    mean, std = (torch.tensor(v).reshape(3, 1, 1) for v in (found.mean, found.std))
+    torch.testing.assert_close((x - mean) / std, expected)
+
+
 def test_a_function_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_nets.py").write_text(
         "from tests.helpers.classifiers import SmallNet, seeded\n"
