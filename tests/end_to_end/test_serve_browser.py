@@ -318,6 +318,24 @@ def test_nothing_is_wider_than_the_window(page: Any, photos: list[Path], width: 
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_on_a_telephone_what_was_found_is_seen_at_once(page: Any) -> None:
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True},
+    )
+    try:
+        page.execute_script("scrollTo(0, 0); document.querySelectorAll('.example')[2].click()")
+        wait_for_answers(page, 2)
+        top, bottom, dials, height = page.execute_script(
+            "const at = e => document.querySelector(e).getBoundingClientRect();"
+            "return [at('.photo').top, at('.view svg').bottom, at('#dials').bottom, innerHeight]"
+        )
+        assert dials <= top < bottom <= height
+        assert page.find_element("css selector", "#dials h2").text == "Threshold"
+    finally:
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_dark_mode_changes_the_colours(page: Any) -> None:
     def ground(scheme: str) -> str:
         page.execute_cdp_cmd(

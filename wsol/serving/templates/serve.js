@@ -75,6 +75,13 @@
     if (photos.length) photos[0].node.scrollIntoView({block: "nearest"});
     count();
   }
+  // A picture has a height only when it has come: on a telephone it would lie below the window.
+  function show(photo) {
+    if (photo.node.querySelector("svg").getBoundingClientRect().bottom <= innerHeight) return;
+    const dials = byId("dials"), above = getComputedStyle(dials).position === "sticky" ? dials.offsetHeight : 0;
+    photo.node.style.scrollMarginTop = `${above + 14}px`;
+    photo.node.scrollIntoView({block: "start"});
+  }
   function drop(photo) {
     const at = photos.indexOf(photo);
     photos.splice(at, 1);
@@ -111,6 +118,7 @@
     if (!photos.includes(photo)) return;
     photo.body.replaceChildren();
     photo.views = models.map((model) => makeView(photo, model));
+    if (photo === photos[0]) show(photo);
     photo.views.forEach(look);
   }
 
