@@ -27,8 +27,8 @@ class RefinedLocalizer(nn.Module):
         return self.own.mean
 
     def forward(self, images: Tensor) -> LocalizerOutput:
-        output: LocalizerOutput = self.own(images)
-        return output._replace(logits=self.source(images).logits)
+        own: LocalizerOutput = self.own(images)
+        return LocalizerOutput(self.source(images).logits, own.maps, own.extras)
 
     def maps_for(self, output: LocalizerOutput, labels: Tensor) -> Tensor:
         return self.own.maps_for(output, labels)
