@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from wsol.errors import ConfigError, WsolError
 from wsol.models.classifier.features import Layout
@@ -13,6 +14,7 @@ from wsol.models.classifier.network import borrowed, refuse_inference_mode, scor
 from wsol.registry import suggest
 
 AUTO = "auto"
+INSTEAD = "take the model that it was made from"
 
 # These change no features, or mix the positions: never the layer that is meant by `auto`.
 _PASSED_OVER = (nn.Identity, nn.Dropout, nn.Dropout2d, nn.Linear, nn.Softmax, nn.Flatten)
@@ -80,8 +82,12 @@ def _run(model: nn.Module, modules: dict[str, nn.Module], x: Tensor) -> tuple[li
 
         return hook
 
-    hooks = [module.register_forward_hook(keep(name)) for name, module in modules.items()]
+    hooks: list[RemovableHandle] = []
     try:
+        for name, module in modules.items():
+            if isinstance(module, torch.jit.ScriptModule):
+                raise ConfigError(f"layer {name} is TorchScript, which cannot be looked into: {INSTEAD}")
+            hooks.append(module.register_forward_hook(keep(name)))
         with borrowed(model), torch.enable_grad():
             scores = scores_of(model(x.detach().requires_grad_(True)))
     except (WsolError, MemoryError):

@@ -24,6 +24,14 @@ NO_INFERENCE_MODE = (
 HALF = (torch.float16, torch.bfloat16)
 
 
+def no_gradient(layer: str) -> str:
+    """What is said where the scores have no gradient at a layer."""
+    return (
+        f"layer {layer}: no gradient reaches it from the scores (the classifier switches gradients off "
+        "behind it, or leaves it out); take another layer, or the method scorecam"
+    )
+
+
 @contextmanager
 def borrowed(model: nn.Module) -> Iterator[None]:
     """The model in test mode and with parameters that take no gradients; as it was before, afterwards."""
@@ -70,7 +78,9 @@ class Seen:
     def gradients(self, labels: Tensor) -> Tensor:
         """(N, C, h, w) the derivative of the score of class labels_n in image n by the features."""
         own = self.scores.gather(1, labels[:, None]).sum()
-        (gradient,) = torch.autograd.grad(own, self.leaf, retain_graph=True)
+        (gradient,) = torch.autograd.grad(own, self.leaf, retain_graph=True, allow_unused=True)
+        if gradient is None:
+            raise ConfigError(no_gradient(self.network.layer))
         return self.network.layout.maps(gradient)
 
 
@@ -119,10 +129,7 @@ class BorrowedClassifier:
         if not kept:
             raise ConfigError(f"layer {self.layer}: the classifier does not run it")
         if gradients and not scores.requires_grad:
-            raise ConfigError(
-                f"layer {self.layer}: no gradient reaches it from the scores (the classifier switches "
-                "gradients off behind it, or leaves it out); take another layer, or the method scorecam"
-            )
+            raise ConfigError(no_gradient(self.layer))
         return Seen(self, x, scores, kept[-1], self.layout.maps(kept[-1].detach()))
 
 

@@ -158,6 +158,31 @@ def test_what_does_not_fit_is_one_line(model: nn.Module, layer: str, said: str) 
     assert "\n" not in str(caught.value)
 
 
+class Wasteful(SmallNet):
+    """It runs its last layer once more, and does not use the result."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores = super().forward(x)
+        self.last(self.first(x))
+        return scores
+
+
+def test_a_layer_without_a_gradient_is_one_line() -> None:
+    localizer = make(seeded(Wasteful), "gradcam", "last")
+    with pytest.raises(ConfigError, match="layer last: no gradient reaches it"):
+        maps_of(localizer, images(), LABELS)
+
+
+def test_a_scripted_part_is_refused_and_leaves_no_hook() -> None:
+    model = seeded(SmallNet)
+    model.pool = torch.jit.script(nn.Sequential(nn.ReLU(), model.pool))  # type: ignore[arg-type]
+    before = state_of(model)["hooks"]
+    with pytest.raises(ConfigError, match="layer pool is TorchScript"):
+        make(model, "gradcam")
+    assert state_of(model)["hooks"] == before
+    make(model, "gradcam", "last")
+
+
 class Choosy(SmallNet):
     """It asserts the size of its images, as ViTs do."""
 
