@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from wsol.cli import build_parser, main
 from wsol.commands import demo_steps as demo
@@ -34,7 +36,7 @@ def test_the_config_of_the_demo_comes_with_the_package() -> None:
 
 
 def test_the_whole_story(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = tmp_path / "small.yaml"
     config.write_text(SMALL)
@@ -55,11 +57,19 @@ def test_the_whole_story(
         RunFolder(out / "first").curves,
         folder.overlays / "grid.png",
         folder.report,
+        out / "bird.jpg",
     ):
         assert path.stat().st_size > 1000
         assert str(path) in printed
     for command in ("data check", "data info", "train", "refine", "evaluate", "visualize", "report"):
         assert f"$ wsol {command} " in printed
     assert json.loads((out / "run" / "scores.json").read_text())
+
+    # The first lines of Python in the README work where the demo was run.
+    readme = (repository / "README.md").read_text()
+    script = next(iter(re.findall(r"```python\n(.*?)```", readme, re.DOTALL)))
+    monkeypatch.chdir(tmp_path)
+    exec(script, {})
+    assert min(Image.open("found.png").size) > 96
 
     assert demo.free_folder(out / "run") == out / "run-2"

@@ -94,6 +94,20 @@ def test_many_photos_and_weights(capsys: pytest.CaptureFixture[str], monkeypatch
     assert rows["cat"] == rows["dog"] == ["16", "4", "20"]
 
 
+def test_a_file_of_weights_gives_the_recipe_for_pretrained_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    make_photos(Path("photos"))
+    assert main(["init", "photos", "--weights", "mine.pth"]) == 2
+    assert capsys.readouterr().err == "wsol: error: mine.pth: no such file of weights\n"
+    Path("mine.pth").touch()
+    said, config = init(capsys, "photos", "--weights", "mine.pth")
+    assert OFFLINE not in said
+    assert (config.model.backbone.name, config.model.weights) == (
+        "mobilenet_v1",
+        str(Path("mine.pth").resolve()),
+    )
+    assert (config.data.image_size, config.train.freeze) == (192, "blocks3")
+
+
 def test_boxes_of_too_few_photos(capsys: pytest.CaptureFixture[str]) -> None:
     write_table(Path("boxes.csv"), make_photos(Path("photos"), each=3))
     said, config = init(capsys, "photos", "--annotations", "boxes.csv")

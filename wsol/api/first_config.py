@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
@@ -47,9 +47,14 @@ def choose_test_share(found: Survey) -> float | None:
     return 0.2 if found.boxed and min(found.per_class("train")) >= LEAST_FOR_TEST else 0.0
 
 
-def config_text(found: Survey, test_share: float | None, problem: str | None) -> str:
-    """The config as commented YAML. problem: why pretrained weights cannot be had, None where they can."""
-    network = FROM_SCRATCH if problem else PRETRAINED
+def config_text(
+    found: Survey, test_share: float | None, problem: str | None, weights: str | None = None
+) -> str:
+    """The config as commented YAML.
+
+    problem: why pretrained weights cannot be had, None where they can. weights: the user's own file of them.
+    """
+    network = FROM_SCRATCH if problem else replace(PRETRAINED, weights=weights or PRETRAINED.weights)
     counts = found.per_class("train")
     val_share = 0.1 if min(counts) >= LEAST_FOR_VALIDATION else 0.0
     training = sum(counts) - round(val_share * sum(counts))
@@ -77,7 +82,7 @@ def config_text(found: Survey, test_share: float | None, problem: str | None) ->
             network.weights,
             "from scratch: the pretrained weights could not be had"
             if problem
-            else "pretrained: downloaded once, 17 MB",
+            else "pretrained" + ("" if weights else ": downloaded once, 17 MB"),
         ),
         "drop": (
             "adl" if found.boxed and not problem else None,

@@ -36,6 +36,7 @@ def init_config(
     out: Path | str | None = None,
     *,
     annotations: Path | str | None = None,
+    weights: Path | str | None = None,
     overwrite: bool = False,
 ) -> InitializedConfig:
     """Look at a folder of photos and write a commented config that trains a localizer on them.
@@ -44,11 +45,12 @@ def init_config(
         photos: a folder with one folder for each class, or a data set in the layout of CUB-200-2011.
         out: the config file; None for `<name of the folder>.yaml` in the current folder.
         annotations: a CSV or COCO file of boxes; None to look for one in the folder itself.
+        weights: a file of ImageNet weights of MobileNet V1; None for those that timm downloads.
         overwrite: replace a config that is there already.
 
     Raises:
         DataError: the photos cannot be trained on as they are, with what to mend.
-        ConfigError: the config file is there already.
+        ConfigError: the config file is there already, or the file of weights is not there.
 
     >>> import wsol
     >>> made = wsol.init_config("birds", "my_birds.yaml")
@@ -59,14 +61,16 @@ def init_config(
     path = Path(out) if out is not None else Path(f"{real_path(root).name or 'photos'}.yaml")
     if path.exists() and not overwrite:
         raise ConfigError(f"{path} is there already; --overwrite replaces it, --out FILE writes another one")
+    if weights is not None and not Path(weights).is_file():
+        raise ConfigError(f"{weights}: no such file of weights")
     load_installed()
     table = None if annotations is None else Path(annotations)
     found = survey(root, table)
     test_share = choose_test_share(found)
     if test_share:
         found = survey(root, table, test_share)
-    problem = weights_problem()
-    text = config_text(found, test_share, problem)
+    problem = weights_problem() if weights is None else None
+    text = config_text(found, test_share, problem, weights and str(Path(weights).resolve()))
     try:
         config = Config.read(yaml.safe_load(text.encode()))
     except UnicodeEncodeError:
@@ -116,5 +120,5 @@ def _findings(found: Survey, config: Config, test_share: float | None, problem: 
     if problem:
         yield f"pretrained weights cannot be had here: {problem}"
         yield "  a small network learns from scratch: good boxes then take hundreds of photos of a class;"
-        yield "  for better ones run this again with a network connection; or, with a file of weights,"
-        yield "  add to the next command: --set model.backbone=mobilenet_v1 --set model.weights=FILE"
+        yield "  for better ones run this again with a network connection, or with --weights FILE:"
+        yield "  ImageNet weights of MobileNet V1 that you have"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 import time
 from pathlib import Path
 
@@ -27,23 +28,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from wsol.api.data import open_dataset
     from wsol.cli import main
     from wsol.runs.folder import RunFolder
 
     started = time.monotonic()
     folder, first = RunFolder(free_folder(args.out / "run")), free_folder(args.out / "first")
     birds = args.out / ("birds-fast" if args.fast else "birds")
-    sheet = birds.with_suffix(".png")
+    sheet, photo = birds.with_suffix(".png"), args.out / "bird.jpg"
     for command in steps(birds, sheet, first, folder.path, args.fast):
         print(f"\n$ wsol {shlex.join(command)}", flush=True)
         code = main(command)
         if code:
             return code
+    shutil.copyfile(open_dataset(birds).split("test")[0].path, photo)
     results = {
         sheet: "the painted birds with their true boxes",
         RunFolder(first).curves: "the training",
         folder.overlays / "grid.png": "found (blue) and true (red) boxes on test images",
         folder.report: "everything, in a browser: both stages",
+        photo: "a test image, to try the localizer on",
     }
     print(f"\nthe demo took {time.monotonic() - started:.0f} s; look at:")
     for path, what in results.items():

@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("photos", type=Path, metavar="PHOTOS", help="the folder")
     add("--annotations", type=Path, metavar="FILE", help="CSV or COCO file (default: the one in the folder)")
+    add("--weights", type=Path, metavar="FILE", help="of MobileNet V1 (default: downloaded once)")
     add("--out", type=Path, metavar="FILE", help="the config (default: NAME OF THE FOLDER.yaml, here)")
     add("--overwrite", action="store_true", help="replace a config that is there already")
 
@@ -34,5 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     from wsol.api.starting import init_config
 
-    made = init_config(args.photos, args.out, annotations=args.annotations, overwrite=args.overwrite)
+    made = init_config(
+        args.photos,
+        args.out,
+        annotations=args.annotations,
+        weights=args.weights,
+        overwrite=args.overwrite,
+    )
     print(f"{made}\nwritten: {made.path}\nnext: wsol train {shlex.quote(str(made.path))}")
