@@ -268,7 +268,7 @@ class Train:
     accumulate: int = 1  # parts that a batch is computed in, one after the other, to save memory
     seed: int = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    amp: Literal["none", "bf16", "fp16", "auto"] = "none"  # auto: bf16 where the device computes in it
+    amp: Literal["none", "bf16", "fp16", "auto"] = "none"  # auto: bf16 where it is faster
     channels_last: bool = False
     compile: bool = False  # torch.compile: slow to start, faster after
     sync_bn: bool = False  # batch norm over the images of all processes
