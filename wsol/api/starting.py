@@ -70,7 +70,8 @@ def init_config(
     if test_share:
         found = survey(root, table, test_share)
     problem = weights_problem() if weights is None else None
-    text = config_text(found, test_share, problem, weights and str(Path(weights).resolve()))
+    own = None if weights is None else str(Path(weights).resolve())
+    text = config_text(found, test_share, problem, own)
     try:
         config = Config.read(yaml.safe_load(text.encode()))
     except UnicodeEncodeError:
