@@ -29,6 +29,10 @@ def test_every_step_is_a_command_that_parses(tmp_path: Path, fast: bool) -> None
     assert [command[0] for command in commands].count("data") == 3
     for command in commands:
         assert build_parser().parse_args(command).run.__module__.startswith(f"wsol.commands.{command[0]}")
+    stages = [command for command in commands if command[0] in ("train", "refine")]
+    assert len(stages) == (1 if fast else 2)
+    assert f"--run-dir {run}" in " ".join(stages[-1])  # the last stage is what is measured and drawn
+    assert commands[-1][:2] == ["report", str(run)]
 
 
 def test_the_config_of_the_demo_comes_with_the_package() -> None:

@@ -27,7 +27,7 @@ def decide_precision(config: Config, folder: RunFolder, device: torch.device) ->
     """The config with `amp: auto` replaced by what it means for this run.
 
     It is what the run in the folder was begun with, if there is one: a run that is continued on another
-    machine keeps its precision. A new run takes bf16 where that is faster on the device, and `none` elsewhere.
+    machine keeps its precision. A new run takes bf16 where that is faster on the device, else `none`.
     """
     if config.train.amp != "auto":
         return config
