@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import wsol
 from tests.helpers.classifiers import SmallNet, seeded
@@ -147,18 +145,3 @@ def test_a_run_of_a_model_given_in_python(birds: Path, here: Path) -> None:
 def test_training_a_classifier_is_refused(birds: Path, here: Path) -> None:
     with pytest.raises(ConfigError, match="nothing to train"):
         wsol.train({"classifier": {"name": "some_nets:small"}}, "run")
-
-
-@pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_memory_stays_constant_over_many_photos() -> None:
-    model = seeded(SmallNet)
-    find = wsol.from_classifier(model, "layercam", image_size=32)
-    photo = np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)
-    torch.set_num_threads(1)
-    held = []  # now, not at most: earlier tests of this process may have held more
-    for _ in range(5):
-        for _ in range(63):
-            find.batch([photo] * 16)  # 1,008 photos
-        held.append(int(Path("/proc/self/statm").read_text().split()[1]))
-    assert held[-1] - held[0] < 1024  # pages, 4 MiB
