@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from wsol.config import Attention, Config
 
+OWN_CLASS = "own class"  # of a classifier that does not know the classes of the data set
+
 _PROPER = {
     "gradcam": "Grad-CAM",
     "gradcam++": "Grad-CAM++",

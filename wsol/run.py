@@ -15,7 +15,7 @@ from wsol.data.record import DataRecord
 from wsol.data.transforms import ViewKind
 from wsol.errors import CheckpointError, ConfigError, DataError, RunFolderError
 from wsol.localization.predictions import ClassesBy, Predictions
-from wsol.method_names import describe, method_name, network_name
+from wsol.method_names import OWN_CLASS, describe, method_name, network_name
 from wsol.notices import note
 from wsol.plugins import load_recorded, require_recorded
 from wsol.registry import suggest
@@ -172,8 +172,6 @@ class Run:
             from wsol.localization.refined import RefinedLocalizer
 
             return RefinedLocalizer(own, source.any_localizer(device)).eval()
-        from wsol.models.classifier.building import OWN_CLASS
-
         built = self._classifier or self.classifier(device)
         fitted = built.for_classes(self.classes)
         origin = built.origin if fitted.knows_classes else f"{built.origin}, {OWN_CLASS}"

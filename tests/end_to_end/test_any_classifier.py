@@ -83,6 +83,27 @@ def test_localize_by_command(birds: Path, here: Path, capsys: pytest.CaptureFixt
     assert not Path("other").exists()
 
 
+def test_a_config_file_names_a_function(birds: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("net.yaml").write_text("classifier: {name: some_nets:small, method: layercam, layer: last}\n")
+    find = wsol.from_classifier("net.yaml", image_size=32, device="cpu")
+    assert (find.method, find.layer) == ("layercam", "last")
+    by_name = wsol.from_classifier("some_nets:small", "layercam", image_size=32, device="cpu")
+    assert find(photos(birds)[0]).box == by_name(photos(birds)[0]).box
+    assert wsol.from_classifier(Path("net.yaml"), "gradcam", image_size=32, device="cpu").method == "gradcam"
+    command = ["evaluate", "--classifier", "net.yaml", "--image-size", "32", "--device", "cpu"]
+    assert main([*command, "--data", str(birds)]) == 0
+    assert Run("runs/small-layercam").scores["gpca"]["gt_known_loc"] >= 0
+    capsys.readouterr()
+    for text, said in (
+        ("model: {backbone: tiny}", "no section `classifier`"),
+        ("classifier: {name: some_nets:small}\ntrain: {epochs: 3}", "leave them out"),
+        ("classifier: {name: some_nets:small, methot: cam}", "did you mean 'method'"),
+    ):
+        Path("net.yaml").write_text(text)
+        assert main([*command, "--data", str(birds)]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_own_class_gives_gt_known_alone(birds: Path, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["evaluate", "--classifier", "some_nets:small", "--image-size", "32", "--device", "cpu"]
     assert main([*command, "--data", str(birds), "--method", "gradcam", "--protocol", "all"]) == 0
@@ -95,6 +116,7 @@ def test_own_class_gives_gt_known_alone(birds: Path, here: Path, capsys: pytest.
     assert "gt_known_loc" in figures
     assert not {"top1_loc", "top5_loc", "top1_cls", "top5_cls"} & set(figures)
     assert run.predictions().ranks is None
+    assert "ours, 1 run, own class" in str(wsol.compare([run]))
     # The maps are those of the classifier's own best class.
     find = wsol.load(run, device="cpu")
     assert find.classes[0] == "class 0"

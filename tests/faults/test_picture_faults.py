@@ -112,6 +112,11 @@ def test_strange_pictures_are_handled_and_broken_ones_named(
     assert f"{len(GOOD)} of {len(GOOD) + len(BAD)} photos" in text.out
 
 
+def test_nothing_but_broken_pictures_is_another_exit_code(run: Path, tmp_path: Path) -> None:
+    BAD["cut.jpg"](tmp_path / "cut.jpg")
+    assert main(["localize", str(run), str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+
+
 @pytest.mark.parametrize("kind", ["rotated", "16-bit", "transparent"])
 def test_a_pillow_image_is_localized_as_its_path(find: Finder, tmp_path: Path, kind: str) -> None:
     path = tmp_path / "odd.png"
@@ -136,7 +141,7 @@ def test_a_missing_photo_is_named_and_nothing_else(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = tmp_path / "gone.jpg"
-    assert main(["localize", str(run), str(missing), "--out", str(tmp_path / "out")]) == 1
+    assert main(["localize", str(run), str(missing), "--out", str(tmp_path / "out")]) == 2
     assert f"{missing}: no such image file" in capsys.readouterr().err
     assert json.loads((tmp_path / "out" / "boxes.json").read_text())["images"] == []
 

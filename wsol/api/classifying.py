@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wsol.config import Classifier, Config, Data, Eval
-from wsol.config_file import config_from_dict, config_to_dict, dump_config
+from wsol.config_file import config_from_dict, config_to_dict, dump_config, load_config
 from wsol.data.index import detect_kind, open_dataset
 from wsol.data.record import DataRecord
 from wsol.data.transforms import View
@@ -24,10 +25,11 @@ if TYPE_CHECKING:
     from torch import nn
 
 Triple = tuple[float, float, float]
+CONFIG_ENDINGS = (".yaml", ".yml")
 
 
 def from_classifier(
-    model: nn.Module | str,
+    model: nn.Module | Path | str,
     method: str = "cam",
     layer: str = "auto",
     *,
@@ -48,7 +50,9 @@ def from_classifier(
 
     Args:
         model: `torchvision:NAME`, `timm:NAME`, `module:function` (called without arguments, it returns the
-            model), or an `nn.Module` from normalised images (N, 3, S, S) to scores (N, classes).
+            model), or an `nn.Module` from normalised images (N, 3, S, S) to scores (N, classes). Or a config
+            file (.yaml) whose section `classifier` names one of the first three, and may set all from
+            `method` to `table` too; an argument that is not the default goes before it.
         method: how maps are made: cam, gradcam, gradcam++, layercam, xgradcam, hirescam, scorecam, bagcams,
             rollout; `wsol list map_methods` describes them.
         layer: the dotted name of the layer whose features are used; `auto` is the last one with maps.
@@ -81,23 +85,42 @@ def from_classifier(
         classes = read_class_names(Path(classes))
     if isinstance(table, (str, Path)):
         table = read_class_table(Path(table))
-    named = isinstance(model, str)
-    section = Classifier(
-        name=model if isinstance(model, str) else f"<{type(model).__name__}>",
-        method=method,
-        layer=layer,
-        weights=str(weights) if named else "none",
-        variant=variant,
-        mean=mean,
-        std=std,
-        classes=tuple(classes),
-        table=dict(table or {}),
-    )
+    if isinstance(model, (str, Path)):
+        section, given = read_section(model), None
+    else:
+        section, given = Classifier(f"<{type(model).__name__}>"), model
+    arguments: dict[str, Any] = {
+        "method": method,
+        "layer": layer,
+        "weights": str(weights) if given is None else "none",
+        "variant": variant,
+        "mean": mean,
+        "std": std,
+        "classes": tuple(classes),
+        "table": dict(table or {}),
+    }
+    usual = Classifier(section.name)
+    section = replace(section, **{k: v for k, v in arguments.items() if v != getattr(usual, k)})
     for key, reason in section.problems():
         raise ConfigError(f"{key}: {reason}")
-    given = None if isinstance(model, str) else model
     built = build_classifier(section, given, image_size, pick_device(device))
     return as_finder(built, protocol, threshold)
+
+
+def read_section(name: Path | str) -> Classifier:
+    """The classifier that a name, or a config file, stands for.
+
+    Raises:
+        ConfigError: a file that cannot be read, has no section `classifier`, or has others.
+    """
+    if Path(name).suffix not in CONFIG_ENDINGS:
+        return Classifier(str(name))
+    config = load_config(Path(name))
+    if config.classifier is None:
+        raise ConfigError(f"{name}: no section `classifier`")
+    if config != Config(classifier=config.classifier):
+        raise ConfigError(f"{name}: sections beside `classifier` would not be read here; leave them out")
+    return config.classifier
 
 
 def as_finder(built: BuiltClassifier, protocol: str, threshold: float | None) -> ClassifierFinder:

@@ -32,7 +32,8 @@ def add_classifier_arguments(parser: argparse.ArgumentParser, not_needed: argpar
         "--classifier",
         action=InsteadOfRun,
         metavar="NAME",
-        help="torchvision:NAME, timm:NAME or module:function (called without arguments, returns the model)",
+        help="torchvision:NAME, timm:NAME, module:function (called without arguments, returns the model), or "
+        "a config file with a section `classifier`",
     )
     add("--method", metavar="NAME", help="how maps are made: `wsol list map_methods` (default: cam)")
     add("--layer", metavar="NAME", help="whose features are used (default: the last one with maps)")

@@ -75,4 +75,6 @@ def run(args: argparse.Namespace) -> int:
         f"{len(found)} of {total} photos done (protocol {found.protocol}, threshold {found.threshold:g}): "
         f"{args.out / 'overlays'}, {files}"
     )
+    if not found:
+        return 2
     return 1 if found.unreadable else 0

@@ -16,8 +16,6 @@ from wsol.models.classifier.opening import SIDE, OpenedClassifier, model_digest,
 from wsol.models.weights import Normalisation
 from wsol.registry import MAP_METHODS
 
-OWN_CLASS = "own class"
-
 
 @dataclass(frozen=True)
 class BuiltClassifier:
