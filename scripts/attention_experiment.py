@@ -2,7 +2,7 @@
 
     python scripts/attention_experiment.py choose  RUNS --data CUB --weights FILE
     python scripts/attention_experiment.py confirm RUNS --data CUB --weights FILE --attentions none gpca-unit
-    python scripts/attention_experiment.py tables  RUNS
+    python scripts/attention_experiment.py tables  RUNS [--page docs/gpca-on-real-birds.md]
 
 choose trains one seed with 30 % of the training images held out, and measures only those: the test images are
 not looked at. confirm trains three seeds with 10 % held out, which choose the threshold, and measures the
@@ -27,6 +27,7 @@ from wsol.cores import wait_passively  # noqa: E402
 wait_passively()
 
 import wsol  # noqa: E402
+from scripts.written_part import write_part  # noqa: E402
 from wsol.errors import ConfigError  # noqa: E402
 from wsol.run import Run, Split  # noqa: E402
 from wsol.runs.files import write_json  # noqa: E402
@@ -60,8 +61,10 @@ FIGURES = {"top1_cls": "top-1 cls", "top1_loc": "top-1 loc", "gt_known_loc": "GT
 def main() -> None:
     args = parse()
     if args.stage == "tables":
-        print("\n".join(choice_table(args.runs)), "\n")
-        print("\n".join(confirmation_table(args.runs)))
+        tables = "\n".join([*choice_table(args.runs), "", *confirmation_table(args.runs)])
+        print(tables)
+        if args.page is not None:
+            write_part(args.page, Path(__file__).name, tables)
         return
     changes = {"data.root": args.data, "model.weights": args.weights, "model.backbone.variant": "tf"}
     changes |= dict(args.set)
@@ -85,6 +88,7 @@ def parse() -> argparse.Namespace:
     add("--attentions", nargs="+", choices=ATTENTIONS, default=list(ATTENTIONS))
     add("--seeds", nargs="+", type=int, help="default: 0 to choose, 0 1 2 to confirm")
     add("--set", action="append", default=[], type=setting, metavar="KEY=VALUE", help="a value of all rows")
+    add("--page", type=Path, metavar="FILE", help="a page of the docs; the tables go between its marks")
     args = parser.parse_args()
     if args.stage != "tables" and (args.data is None or args.weights is None):
         parser.error(f"{args.stage} needs --data and --weights")

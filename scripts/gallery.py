@@ -14,6 +14,7 @@ transform or attention needs a row here, or its name in `LEFT_OUT`.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,21 +23,23 @@ from typing import Any
 from PIL import Image
 from safetensors.torch import save_file
 
-import wsol
-from wsol.data.image import read_image
-from wsol.drawing.grid import draw_grid
-from wsol.drawing.overlay import Marked, draw_overlay
-from wsol.records import Box
-from wsol.run import Run
-from wsol.runs.files import replacing, write_text
-from wsol.scoring.protocols import find_protocols
-from wsol.scoring.scores import Scores, ScoresAt
-from wsol.views.side_by_side import TRUE, measure
-
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # the packages beside this folder, installed or not
+
+import wsol  # noqa: E402
+from scripts.written_part import write_part  # noqa: E402
+from wsol.data.image import read_image  # noqa: E402
+from wsol.drawing.grid import draw_grid  # noqa: E402
+from wsol.drawing.overlay import Marked, draw_overlay  # noqa: E402
+from wsol.records import Box  # noqa: E402
+from wsol.run import Run  # noqa: E402
+from wsol.runs.files import replacing  # noqa: E402
+from wsol.scoring.protocols import find_protocols  # noqa: E402
+from wsol.scoring.scores import Scores, ScoresAt  # noqa: E402
+from wsol.views.side_by_side import TRUE, measure  # noqa: E402
+
 PAGE = ROOT / "docs" / "gallery.md"
 PICTURES = ROOT / "docs" / "images"
-BEGIN, END = "<!-- written by scripts/gallery.py -->", "<!-- the end of what it writes -->"
 
 SPECIES, TRAIN, TEST, PAINTED, SEED = 8, 90, 20, 128, 0  # painted birds: of each species, and their size
 SIDE, EPOCHS = 96, 18  # of the images in the network, and of the training
@@ -216,13 +219,11 @@ def table(rows: Sequence[Row]) -> str:
 
 def write_page(sheets: Mapping[str, Sequence[Row]]) -> None:
     """Put the tables into docs/gallery.md, between its two marks; the words around them stay."""
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
     parts = []
     for name, rows in sheets.items():
         picture = f"![The same eight birds by all {name}](images/gallery-{name}.jpg)"
         parts.append(f"## {name.capitalize()}\n\n{picture}\n\n{table(rows)}\n")
-    write_text(PAGE, f"{before}{BEGIN}\n\n" + "\n".join(parts) + f"\n{END}{after}")
+    write_part(PAGE, "gallery.py", "\n".join(parts))
 
 
 def main() -> None:

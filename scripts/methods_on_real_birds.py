@@ -49,7 +49,7 @@ def main() -> None:
     if args.stage == "table":
         print("\n".join(table(args.runs)))
         return
-    rows = [(method, "auto") for method in METHODS]
+    rows = [(method, "auto") for method in args.methods]
     rows += [(method, args.finer) for method in AT_FINER if args.finer]
     if args.stage == "time":
         rows.append((SLOW, "auto"))
@@ -76,6 +76,7 @@ def parse() -> argparse.Namespace:
     add("--classifier", metavar="NAME", help="torchvision:NAME or timm:NAME")
     add("--weights", default="imagenet", metavar="FILE")
     add("--variant", metavar="NAME")
+    add("--methods", nargs="+", choices=METHODS, default=METHODS, help="at the last layer (default: all)")
     add("--finer", metavar="LAYER", help="an earlier layer, for the methods that can use one")
     args = parser.parse_args()
     if args.stage != "table" and (args.data is None or args.classifier is None):

@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from gpca.readings import READINGS
+from scripts.written_part import END, begin
 from wsol.config import Config
 from wsol.config_file import config_from_dict
 from wsol.registry import ATTENTIONS, DROPS, HEADS, TRANSFORMS, Registry
@@ -72,7 +73,7 @@ def test_no_two_rows_share_a_run_folder(gallery: ModuleType) -> None:
 
 
 def test_the_page_has_a_figure_for_every_row_and_a_picture_for_every_group(gallery: ModuleType) -> None:
-    written = gallery.PAGE.read_text().partition(gallery.BEGIN)[2].partition(gallery.END)[0]
+    written = gallery.PAGE.read_text().partition(begin("gallery.py"))[2].partition(END)[0]
     rows = re.findall(r"^\| ([^|*]+) \| \d+\.\d \[", written, flags=re.MULTILINE)
     assert rows == [m.name for group in gallery.METHODS.values() for m in group]
     for group in gallery.METHODS:
@@ -85,7 +86,7 @@ def test_the_page_is_written_between_its_marks(
     gallery: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = tmp_path / "gallery.md"
-    page.write_text(f"# Before\n\n{gallery.BEGIN}\nold\n{gallery.END}\n\nafter\n")
+    page.write_text(f"# Before\n\n{begin('gallery.py')}\nold\n{END}\n\nafter\n")
     monkeypatch.setattr(gallery, "PAGE", page)
     monkeypatch.setattr(gallery, "table", lambda rows: "| new |")
     for _ in range(2):  # the second time changes nothing
