@@ -7,8 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 CONFIG, SECOND = "demo", "demo_refine"  # of the configs that come with wsol
-# What `--fast` changes: few species are told apart after few epochs. It leaves the second stage out.
-FAST = {"data.species": 4, "data.train": 110, "train.epochs": 17, "model.head.start": 6}
+# What `--fast` changes: few species are told apart after few epochs. It leaves the second stage out, which the
+# maps of smaller images need.
+FAST = {
+    "data.species": 4,
+    "data.train": 110,
+    "data.image_size": 128,
+    "data.resize": 144,
+    "train.epochs": 17,
+    "model.head.start": 6,
+}
 PROTOCOLS = ("gpca", "wsoleval-v1", "wsoleval-v2")  # those that need no ten crops, which take long
 
 
