@@ -268,6 +268,7 @@ class Train:
     accumulate: int = 1  # parts that a batch is computed in, one after the other, to save memory
     seed: int = 0
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    threads: int | None = None  # of torch on the CPU; one for each core by default
     amp: Literal["none", "bf16", "fp16", "auto"] = "none"  # auto: bf16 where it is faster
     channels_last: bool = False
     compile: bool = False  # torch.compile: slow to start, faster after
@@ -282,6 +283,8 @@ class Train:
             yield "accumulate", f"a batch of {self.batch_size} does not split into {self.accumulate} parts"
         if self.clip_norm is not None and not self.clip_norm > 0:
             yield "clip_norm", f"{self.clip_norm} is not above 0"
+        if self.threads is not None and self.threads < 1:
+            yield "threads", f"{self.threads} is less than one thread"
         if self.checkpoint_every is not None and self.checkpoint_every < 1:
             yield "checkpoint_every", f"{self.checkpoint_every} is less than one step"
         mixing = [t.name for t in self.transforms if t.mixes_labels]

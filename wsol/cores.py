@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def usable_cores() -> int:
@@ -19,6 +21,19 @@ def wait_passively() -> None:
     wait for. OpenMP reads this once, when torch is loaded: call it before torch is imported.
     """
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
+@contextmanager
+def torch_threads(number: int | None) -> Iterator[None]:
+    """Inside, torch computes on the CPU with this many threads; None for as many as before."""
+    import torch  # imports slowly, so it waits until it is needed
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 # What torch calls the instructions that compute in bf16: of x86, then of ARM.

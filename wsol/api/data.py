@@ -21,6 +21,7 @@ def paint_birds(
     size: int = 160,
     seed: int = 0,
     progress: bool = False,
+    processes: int = 1,
 ) -> Path:
     """Paint a data set of birds into the new folder `out`, with exact boxes and segmentations; returns it.
 
@@ -32,6 +33,8 @@ def paint_birds(
         size: long side of the images in pixels.
         seed: the same arguments and seed give the same bytes.
         progress: show a bar on a terminal.
+        processes: how many paint side by side; the same bytes. More than one only where the script that calls
+            this begins with `if __name__ == "__main__":`.
 
     >>> import wsol
     >>> birds = wsol.paint_birds("six_birds", species=2, train=2, test=1, size=64)
@@ -41,7 +44,14 @@ def paint_birds(
     from wsol.data.synthetic.paint import make_dataset
 
     return make_dataset(
-        Path(out), species=species, train=train, test=test, size=size, seed=seed, progress=progress
+        Path(out),
+        species=species,
+        train=train,
+        test=test,
+        size=size,
+        seed=seed,
+        progress=progress,
+        processes=processes,
     )
 
 

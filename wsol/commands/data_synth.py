@@ -16,6 +16,9 @@ the way it is hard on photographs. The same options and seed give the same bytes
 """
 
 
+WORTH_PROCESSES = 200  # images: for fewer, starting processes takes longer than painting
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("out", type=Path, metavar="OUT", help="the folder to make")
@@ -28,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     from wsol.api.data import paint_birds
+    from wsol.cores import usable_cores
 
+    images = args.species * (args.train + args.test)
     out = paint_birds(
         args.out,
         species=args.species,
@@ -37,6 +42,6 @@ def run(args: argparse.Namespace) -> None:
         size=args.size,
         seed=args.seed,
         progress=True,
+        processes=usable_cores() if images >= WORTH_PROCESSES else 1,
     )
-    images = args.species * (args.train + args.test)
     print(f"{out}: {images:,} images of {args.species} species; look at them with 'wsol data info {out}'")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 CONFIG, SECOND = "demo", "demo_refine"  # of the configs that come with wsol
-# What `--fast` changes: few species are told apart after few epochs. It leaves the second stage out, which the
-# maps of smaller images need.
+# What `--fast` changes: few species are told apart after few epochs. It leaves out the second stage, and its
+# images are larger for that.
 FAST = {
     "data.species": 4,
     "data.train": 110,

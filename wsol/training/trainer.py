@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 from wsol.config import Config
+from wsol.cores import torch_threads
 from wsol.data.dataset import Batch
 from wsol.errors import TrainingDiverged
 from wsol.freed_memory import freed_memory_kept
@@ -28,8 +29,15 @@ def train(
 
     Raises WsolError; TrainingDiverged where the loss is no longer a number.
     """
-    if config.network is None and config.model.head.fitted:
-        return fit(config, run_dir, resume, ranks, stop, progress)
+    with torch_threads(config.train.threads):
+        if config.network is None and config.model.head.fitted:
+            return fit(config, run_dir, resume, ranks, stop, progress)
+        return _train(config, run_dir, resume, ranks, stop, progress)
+
+
+def _train(
+    config: Config, run_dir: Path, resume: bool, ranks: Ranks, stop: StopSignal, progress: bool
+) -> int:
     folder = RunFolder(run_dir)
     try:
         session = prepare(config, folder, resume, ranks, progress)

@@ -12,6 +12,7 @@ from wsol.run import Run
 # These keys say where and how fast a run was made. They do not change its results.
 CIRCUMSTANCES = (
     *(("data", "root"), ("data", "workers"), ("train", "device"), ("train", "seed")),
+    ("train", "threads"),
     ("refine", "source"),  # of a refined run: another seed of what `refine.method` names
 )
 

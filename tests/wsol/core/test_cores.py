@@ -1,4 +1,4 @@
-"""What the processor can do in bf16, and who is told."""
+"""Threads of a training, and what the processor can do in bf16, and who is told."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from tests.helpers.configs import tiny_config
 from tests.helpers.training import train_run
 from wsol.cli import main
 from wsol.cores import bf16_instructions
+from wsol.errors import ConfigError
+from wsol.runs.folder import RunFolder
 
 X86_WITHOUT = {"avx512_f": True, "avx512_bf16": False, "amx_bf16": False, "architecture": "x86_64"}
 
@@ -80,3 +82,12 @@ def test_training_in_bf16_without_them_is_noted_once(
     pretend(monkeypatch, capabilities)
     train_run(tiny_config(birds, train__epochs=1, train__amp=amp), tmp_path / "run", stop_after=1)
     assert capsys.readouterr().out.count("note: train.amp: bf16") == notes
+
+
+def test_a_training_has_the_threads_that_it_asks_for(birds: Path, tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    train_run(tiny_config(birds, train__epochs=1, train__threads=3), tmp_path / "run", stop_after=1)
+    assert RunFolder(tmp_path / "run").read_json(RunFolder(tmp_path / "run").versions)["threads"] == 3
+    assert torch.get_num_threads() == before
+    with pytest.raises(ConfigError, match=r"train\.threads: 0 is less than one thread"):
+        tiny_config(birds, train__threads=0)

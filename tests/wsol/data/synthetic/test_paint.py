@@ -19,8 +19,9 @@ from wsol.errors import ConfigError, DataError
 SPECIES, TRAIN, TEST, SIZE = 5, 3, 2, 80
 
 
-def make(out: Path, seed: int = 0, train: int = TRAIN, test: int = TEST) -> Path:
-    return make_dataset(out, species=SPECIES, train=train, test=test, size=SIZE, seed=seed, progress=False)
+def make(out: Path, seed: int = 0, train: int = TRAIN, test: int = TEST, processes: int = 1) -> Path:
+    counts = {"species": SPECIES, "train": train, "test": test}
+    return make_dataset(out, **counts, size=SIZE, seed=seed, progress=False, processes=processes)
 
 
 def digests(root: Path) -> dict[str, str]:
@@ -109,6 +110,7 @@ def test_the_hierarchy_file_reads_back(root: Path) -> None:
 
 def test_the_same_seed_gives_the_same_bytes_in_any_order(root: Path, tmp_path: Path) -> None:
     assert digests(make(tmp_path / "again")) == digests(root)
+    assert digests(make(tmp_path / "together", processes=2)) == digests(root)
     other = digests(make(tmp_path / "other", seed=1))
     changed = {name for name, digest in digests(root).items() if other[name] != digest}
     assert changed == {n for n in other if n.endswith((".jpg", ".png"))} | {"bounding_boxes.txt"}
