@@ -17,7 +17,7 @@ from wsol.models.weights import IMAGENET
 from wsol.registry import MAP_METHODS
 
 BATCH, SIZE, ROUNDS = 32, 224, 3
-SCORE_SIDE, SCORE_IMAGES = 64, 2  # Score-CAM takes a pass for each of 2,048 channels
+SCORE_SIDE, SCORE_IMAGES = 64, 1  # Score-CAM takes a pass for each of 2,048 channels
 THEIRS = {"gradcam": "GradCAM", "layercam": "LayerCAM"}
 FASTER, AS_CAM, AS_SCORECAM = 2.0, 1.03, 1.0
 

@@ -11,6 +11,7 @@ from wsol.models.classifier.network import Seen
 from wsol.registry import MAP_METHODS
 
 TINY = 1e-8  # against constant channels, as in pytorch-grad-cam
+PIXELS, LARGEST = 16 * 224 * 224, 64  # of the masked images in one pass, and how many they are at most
 
 
 @MAP_METHODS.register("scorecam", "channels as masks on the image; no gradients, slow (Wang et al., 2020)")
@@ -25,18 +26,20 @@ class ScoreCAM(MapMethod):
     The score of an empty image, which the paper takes off, does not change the softmax.
 
     Args:
-        batch: masked images in one pass.
+        batch: masked images in one pass; None for as many as have the pixels of 16 images of 224 x 224, and at
+            most 64. Small images in small batches would leave much of the processor unused.
     """
 
-    def __init__(self, batch: int = 16) -> None:
-        if batch < 1:
+    def __init__(self, batch: int | None = None) -> None:
+        if batch is not None and batch < 1:
             raise ValueError(f"batch {batch} is less than 1")
         self.batch = batch
 
     def maps(self, seen: Seen, labels: Tensor) -> Tensor:
+        batch = self.batch or min(LARGEST, max(1, PIXELS // seen.x.shape[2:].numel()))
         found = []
         for x, features, own in zip(seen.x, seen.features, labels, strict=True):
-            scores = torch.cat([self._masked(seen, x, part)[:, own] for part in features.split(self.batch)])
+            scores = torch.cat([self._masked(seen, x, part)[:, own] for part in features.split(batch)])
             weights = scores.softmax(dim=0).T  # (K, C)
             found.append(weighted(features.expand(len(own), *features.shape), weights))
         return torch.stack(found).relu()
