@@ -26,7 +26,7 @@ class ScoreCAM(MapMethod):
     The score of an empty image, which the paper takes off, does not change the softmax.
 
     Args:
-        batch: masked images in one pass; None for as many as have the pixels of 16 images of 224 x 224, and at
+        batch: masked images in one pass; None for as many as have the pixels of 16 images of 224 x 224, at
             most 64. Small images in small batches would leave much of the processor unused.
     """
 
