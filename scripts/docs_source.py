@@ -29,6 +29,7 @@ CONTENTS = {
     "Without training": ["docs/any-classifier.md", "docs/discover.md"],
     "Attention": [
         "docs/gpca.md",
+        "docs/gpca-on-real-birds.md",
         "docs/attention-in-any-network.md",
         "docs/classification.md",
         "docs/detection.md",
