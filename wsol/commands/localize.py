@@ -75,6 +75,4 @@ def run(args: argparse.Namespace) -> int:
         f"{len(found)} of {total} photos done (protocol {found.protocol}, threshold {found.threshold:g}): "
         f"{args.out / 'overlays'}, {files}"
     )
-    if not found:
-        return 2
-    return 1 if found.unreadable else 0
+    return (1 if found else 2) if found.unreadable else 0
