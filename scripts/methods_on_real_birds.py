@@ -49,10 +49,9 @@ def main() -> None:
     if args.stage == "table":
         print("\n".join(table(args.runs)))
         return
-    rows = [(method, "auto") for method in args.methods]
+    usual = METHODS if args.stage == "measure" else (*METHODS, SLOW)
+    rows = [(method, "auto") for method in args.methods or usual]
     rows += [(method, args.finer) for method in AT_FINER if args.finer]
-    if args.stage == "time":
-        rows.append((SLOW, "auto"))
     for method, layer in rows:
         name = f"{args.classifier.rpartition(':')[2]}-{method}" + (f"-{layer}" if layer != "auto" else "")
         print(f"== {args.stage} {name}", flush=True)
@@ -76,7 +75,7 @@ def parse() -> argparse.Namespace:
     add("--classifier", metavar="NAME", help="torchvision:NAME or timm:NAME")
     add("--weights", default="imagenet", metavar="FILE")
     add("--variant", metavar="NAME")
-    add("--methods", nargs="+", choices=METHODS, default=METHODS, help="at the last layer (default: all)")
+    add("--methods", nargs="+", choices=(*METHODS, SLOW), help="at the last layer (default: see above)")
     add("--finer", metavar="LAYER", help="an earlier layer, for the methods that can use one")
     args = parser.parse_args()
     if args.stage != "table" and (args.data is None or args.classifier is None):
