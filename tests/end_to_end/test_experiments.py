@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts import attention_experiment, methods_on_real_birds
+from scripts.written_part import END, begin
 
 TINY = {
     "data.classes": "all",
@@ -48,8 +49,13 @@ def test_the_experiment_with_attentions(
     call(monkeypatch, attention_experiment, "choose", *common, *attentions)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")} == done
     capsys.readouterr()
-    call(monkeypatch, attention_experiment, "tables", str(tmp_path))
+    page = tmp_path / "page.md"
+    page.write_text(f"# Before\n\n{begin('attention_experiment.py')}\n\n| old |\n{END}\n\nafter\n")
+    call(monkeypatch, attention_experiment, "tables", str(tmp_path), "--page", str(page))
     rows = rows_of(capsys.readouterr().out)
+    assert rows_of(page.read_text()) == rows
+    assert page.read_text().startswith("# Before\n")
+    assert page.read_text().endswith("\n\nafter\n")
     chosen, confirmed = rows[2:4], rows[6:8]
     assert [row[1] for row in chosen] == [row[1] for row in confirmed] == ["constant", "gpca-unit-fast"]
     assert chosen[0][5:7] == ["0.500", "0.0000"]  # the masks of the control
