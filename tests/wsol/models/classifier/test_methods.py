@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ from wsol.models.classifier.methods.gradcam import GradCAM
 from wsol.models.classifier.methods.layercam import LayerCAM
 from wsol.models.classifier.network import Seen
 from wsol.models.weights import IMAGENET
+from wsol.notices import WsolNote
 from wsol.registry import MAP_METHODS
 
 Array = NDArray[np.float64]
@@ -210,3 +212,16 @@ def test_a_new_method_overrides_one_function() -> None:
 
     localizer = ClassifierLocalizer(seeded(SmallNet), Loudest(), "first", IMAGENET, SIDE)
     assert maps_of(localizer, images(), torch.zeros(3, 2, dtype=torch.long)).shape == (3, 2, 16, 16)
+
+
+@pytest.mark.parametrize(("method", "told"), [("layercam", True), ("bagcams", True), ("gradcam", False)])
+def test_a_layer_that_is_read_at_every_second_position_is_told(method: str, told: bool) -> None:
+    model = seeded(SmallNet)
+    reader = torch.nn.Conv2d(8, 8, kernel_size=1, stride=2)
+    model.pool = torch.nn.Sequential(reader, torch.nn.AdaptiveAvgPool2d(1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        make(model, method, "last")
+    notes = [str(one.message) for one in caught if issubclass(one.category, WsolNote)]
+    assert bool(notes) == told
+    assert not notes or "reads 25% of its positions" in notes[0]

@@ -19,6 +19,8 @@ class BagCAMs(GradientMethod):
     ECCV 2022. Our reading: the second case of g, since log z_y needs a positive score.
     """
 
+    by_position = True
+
     def combine(self, features: Tensor, gradients: Tensor, scores: Tensor) -> Tensor:
         divisor = torch.where(scores > 0, scores, torch.ones_like(scores))
         product = gradients * features / divisor[:, None, None, None]

@@ -16,5 +16,7 @@ class HiResCAM(GradientMethod):
     networks", 2020. Departs from the paper as pytorch-grad-cam does: the relu.
     """
 
+    by_position = True
+
     def combine(self, features: Tensor, gradients: Tensor, scores: Tensor) -> Tensor:
         return (gradients * features).sum(dim=1)

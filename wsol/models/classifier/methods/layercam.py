@@ -19,5 +19,7 @@ class LayerCAM(GradientMethod):
     Jiang et al., "LayerCAM: Exploring Hierarchical Class Activation Maps for Localization", TIP 2021.
     """
 
+    by_position = True
+
     def combine(self, features: Tensor, gradients: Tensor, scores: Tensor) -> Tensor:
         return (gradients.relu() * features).sum(dim=1)

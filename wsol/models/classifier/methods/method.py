@@ -18,6 +18,9 @@ import torch
 from torch import Tensor
 
 from wsol.models.classifier.network import BorrowedClassifier, Seen
+from wsol.notices import note
+
+LEAST_READ = 0.5  # share of a layer's positions with a gradient, below which maps by position are dots
 
 
 class MapMethod(ABC):
@@ -45,6 +48,8 @@ class GradientMethod(MapMethod):
     """
 
     needs_gradient = True
+    #: Whether a position's own gradient weighs it, and not a mean over all positions.
+    by_position: ClassVar[bool] = False
 
     @abstractmethod
     def combine(self, features: Tensor, gradients: Tensor, scores: Tensor) -> Tensor:
@@ -57,6 +62,23 @@ class GradientMethod(MapMethod):
             for k, own in enumerate(labels.unbind(dim=1))
         ]
         return torch.stack(found, dim=1).relu()
+
+    def check(self, network: BorrowedClassifier, x: Tensor) -> None:
+        """Tell the user where a method by position can find dots at most.
+
+        A convolution of 1x1 with stride 2 behind the layer (ResNets as first published, and so Keras's) reads
+        one position in four, and the gradients of the others are zero for every image.
+        """
+        if not self.by_position:
+            return
+        seen = network.see(x, gradients=True)
+        gradients = seen.gradients(seen.scores.argmax(dim=1))
+        read = (gradients != 0).any(dim=1).float().mean().item()
+        if read < LEAST_READ:
+            note(
+                f"layer {network.layer}: the network reads {read:.0%} of its positions, so the maps of this "
+                "method are dots and their boxes are poor; take a later layer, or the method gradcam"
+            )
 
 
 def weighted(features: Tensor, weights: Tensor) -> Tensor:
