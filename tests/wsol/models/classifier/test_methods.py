@@ -136,8 +136,11 @@ def test_on_a_linear_head_gradcam_is_cam_and_layercam_is_cam_with_positive_weigh
     np.testing.assert_allclose(LayerCAM().combine(*arguments) * cells, positive, rtol=1e-4, atol=1e-6)
 
 
-def test_scorecam_is_its_formula_whatever_its_batch() -> None:
+@pytest.mark.parametrize("dead", [[], [0, 5], list(range(8))])
+def test_scorecam_is_its_formula_whatever_its_batch(dead: list[int]) -> None:
     model, pictures = seeded(WithHiddenLayer), images(2)
+    with torch.no_grad():
+        model.last[1].bias[dead] = -100.0  # type: ignore[index]  # the ReLU behind it gives zeros
     labels = torch.tensor([[1, 2], [0, 0]])
     localizer = make(model, "scorecam", "last")
     x = localizer.normalise(pictures)

@@ -18,8 +18,9 @@ PIXELS, LARGEST = 16 * 224 * 224, 64  # of the masked images in one pass, and ho
 class ScoreCAM(MapMethod):
     """M = relu(sum_c w_c A_c),  w = softmax over c of z_y(x o u_c),  u_c: A_c at the image's size in [0, 1].
 
-    Every image takes as many passes as the layer has channels, in parts of `batch`, so that memory does not
-    grow with the channels. The passes serve all classes that are asked for.
+    Every image takes as many passes as it has channels with differences, in parts of `batch`, so that memory
+    does not grow with the channels. A constant channel (mostly one that a ReLU cut to zero) hides the whole
+    image, and one pass tells the scores of all of these. The passes serve all classes that are asked for.
 
     Wang et al., "Score-CAM: Score-Weighted Visual Explanations for Convolutional Neural Networks",
     CVPRW 2020.
@@ -39,7 +40,11 @@ class ScoreCAM(MapMethod):
         batch = self.batch or min(LARGEST, max(1, PIXELS // seen.x.shape[2:].numel()))
         found = []
         for x, features, own in zip(seen.x, seen.features, labels, strict=True):
-            scores = torch.cat([self._masked(seen, x, part)[:, own] for part in features.split(batch)])
+            differs = features.amax(dim=(1, 2)) > features.amin(dim=(1, 2))
+            scores = seen.network.scores(torch.zeros_like(x)[None])[:, own].repeat(len(features), 1)
+            if differs.any():
+                parts = features[differs].split(batch)
+                scores[differs] = torch.cat([self._masked(seen, x, part)[:, own] for part in parts])
             weights = scores.softmax(dim=0).T  # (K, C)
             found.append(weighted(features.expand(len(own), *features.shape), weights))
         return torch.stack(found).relu()
