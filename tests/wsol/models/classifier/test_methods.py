@@ -140,7 +140,7 @@ def test_on_a_linear_head_gradcam_is_cam_and_layercam_is_cam_with_positive_weigh
 def test_scorecam_is_its_formula_whatever_its_batch(dead: list[int]) -> None:
     model, pictures = seeded(WithHiddenLayer), images(2)
     with torch.no_grad():
-        model.last[1].bias[dead] = -100.0  # type: ignore[index]  # the ReLU behind it gives zeros
+        model.last[1].bias[dead] = -100.0  # type: ignore[index, union-attr]  # the ReLU behind it gives zeros
     labels = torch.tensor([[1, 2], [0, 0]])
     localizer = make(model, "scorecam", "last")
     x = localizer.normalise(pictures)
