@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from wsol.config import Attention, Config
 
 OWN_CLASS = "own class"  # of a classifier that does not know the classes of the data set
@@ -23,6 +25,14 @@ _PROPER = {
     "has": "HaS",
     "cutmix": "CutMix",
 }
+
+
+def own_class_mark(config: Config, figures: Container[str]) -> str:
+    """`, own class` behind the name of a classifier whose boxes are of its own best class, else nothing.
+
+    figures: the keys of what was measured; without classes of the data set there is no `top1_cls`.
+    """
+    return f", {OWN_CLASS}" if config.classifier is not None and "top1_cls" not in figures else ""
 
 
 def method_name(config: Config) -> str:

@@ -117,6 +117,12 @@ def test_own_class_gives_gt_known_alone(birds: Path, here: Path, capsys: pytest.
     assert not {"top1_loc", "top5_loc", "top1_cls", "top5_cls"} & set(figures)
     assert run.predictions().ranks is None
     assert "ours, 1 run, own class" in str(wsol.compare([run]))
+    assert main([*command, "--data", str(birds), "--method", "layercam"]) == 0
+    assert main(["report", "runs/small-gradcam", "runs/small-layercam", "--out", "both.html"]) == 0
+    page = Path("both.html").read_text()
+    assert "small-layercam, own class" in page
+    assert "GT-known over thresholds" in page
+    assert "top-1 loc" not in page
     # The maps are those of the classifier's own best class.
     find = wsol.load(run, device="cpu")
     assert find.classes[0] == "class 0"

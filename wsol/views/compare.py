@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from wsol.errors import ConfigError, DataError
-from wsol.method_names import OWN_CLASS, method_name, network_name
+from wsol.method_names import method_name, network_name, own_class_mark
 from wsol.registry import suggest
 from wsol.run import Run
 from wsol.scoring.metrics import KINDS, Kind, headline_metrics
@@ -82,8 +82,7 @@ def group_runs(runs: Sequence[Run], protocol: Protocol, threshold: Kind | None =
             if all(key in own for own in table)
         }
         source = f"ours, {len(members)} run{'s' if len(members) > 1 else ''}"
-        if config.classifier is not None and "top1_cls" not in figures:
-            source = f"{source}, {OWN_CLASS}"
+        source += own_class_mark(config, figures)
         data = _data_words(evaluation.data, evaluation.num_images)
         rows.append(ComparedRow(method_name(config), network_name(config), source, data, how, figures))
     return rows

@@ -37,15 +37,15 @@ def misnamed_images(measured: Sequence[Measured], judged: Sequence[Judged]) -> l
 
 
 def class_table(measured: Sequence[Measured]) -> tuple[list[tuple[str, bool]], list[ClassRow]]:
-    """(columns, rows) of the figures of each class, runs beside each other."""
+    """(columns, rows) of the figures of each class, runs beside each other; of a run only what it has."""
     several = len(measured) > 1
-    wanted = OF_SEVERAL_RUNS if several else OF_A_CLASS
+    keys = OF_SEVERAL_RUNS if several else OF_A_CLASS
+    wanted = [(run, key) for run, one in enumerate(measured) for key in keys if key in one.scores]
     known = metrics()
     columns: list[tuple[str, bool]] = [("class", False), ("images", True)]
     columns += [
-        (f"{one.name} {known[key].short}" if several else known[key].short, True)
-        for one in measured
-        for key in wanted
+        (f"{measured[run].name} {known[key].short}" if several else known[key].short, True)
+        for run, key in wanted
     ]
     tables = [{row.name: row for row in one.scores.per_class} for one in measured]
     classes = measured[0].predictions.classes
@@ -53,7 +53,7 @@ def class_table(measured: Sequence[Measured]) -> tuple[list[tuple[str, bool]], l
     for label, (name, shown) in enumerate(zip(classes, display_names(classes), strict=True)):
         if name in tables[0]:
             own = [table[name].figures if name in table else {} for table in tables]
-            cells = [_percent(figures, key) for figures in own for key in wanted]
+            cells = [_percent(own[run], key) for run, key in wanted]
             rows.append(ClassRow(label, shown, [str(tables[0][name].num_images), *cells]))
     return columns, rows
 

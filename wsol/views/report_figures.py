@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from wsol.method_names import own_class_mark
 from wsol.scoring.judged import Judged
 from wsol.scoring.metrics import KINDS, Kind, Metric, headline_metrics, metrics
 from wsol.scoring.scores import Scores
@@ -88,7 +89,8 @@ def result_rows(measured: Sequence[Measured]) -> list[ResultRow]:
             threshold = f"{one.scores.at[kind].threshold:g} {KINDS[kind]}"
             if kind == own:
                 words = f"{threshold} (the protocol's)"
-                rows.append(ResultRow(one.name, one.protocol.name, words, cells, tone))
+                name = one.name + own_class_mark(one.run.config, figures)
+                rows.append(ResultRow(name, one.protocol.name, words, cells, tone))
             else:
                 rows.append(ResultRow("", "", threshold, cells, baseline=True))
     first = measured[0]
@@ -151,6 +153,8 @@ def accuracy_charts(
     """Figures over thresholds, and GT-known localization over the IoU that is asked for, at the threshold
     that the protocol reports."""
     known = metrics()
+    first, second = (known[key].short for key in OVER_THRESHOLDS)
+    with_classes = any(OVER_THRESHOLDS[0] in figures for figures in live)
     over_thresholds, over_overlap = [], []
     levels = (np.arange(21) / 20).tolist()
     for tone, (one, found, figures) in enumerate(zip(measured, judged, live, strict=True)):
@@ -167,12 +171,13 @@ def accuracy_charts(
             if dashed is not None:
                 listed = top is None  # the only line of a run that predicts no classes
                 name = one.name if listed else f"{one.name}, {dashed.name}"
-                over_thresholds.append(replace(dashed, name=name, dashed=True, listed=listed))
+                over_thresholds.append(replace(dashed, name=name, dashed=with_classes, listed=listed))
         at = found.found.column(one.scores.threshold)
         shares = found.percent(np.stack([found.known(level)[:, at] for level in levels], axis=1))
         over_overlap.append(Series(one.name, levels, shares.round(2).tolist(), tone))
-    first, second = (known[key].short for key in OVER_THRESHOLDS)
-    title = "Accuracy over thresholds" if len(measured) == 1 else f"Over thresholds: {first}, {second} dashed"
+    title = f"Over thresholds: {first}, {second} dashed" if with_classes else f"{second} over thresholds"
+    if len(measured) == 1:
+        title = "Accuracy over thresholds"
     return [
         LineChart("over_thresholds", title, over_thresholds, "threshold", "%", (0, 100), cursor=True),
         LineChart(
