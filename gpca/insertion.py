@@ -9,7 +9,7 @@ from torch.utils.hooks import RemovableHandle
 
 from gpca.base import Attention
 from gpca.cost import multiply_adds
-from gpca.places import find_modules, maps_after, one_image, parts_of, run
+from gpca.places import find_modules, maps_after, one_image, parts_of, patterns_of, run
 from gpca.registry import build_attention
 
 CHILD = "attention"  # how the attention is called inside the module that it follows
@@ -136,7 +136,7 @@ def insert_attention(
             attention does not work on the map; no attention has this name, or an option has a bad value.
         TypeError: the attention does not take one of the options.
     """
-    modules = find_modules(model, [after] if isinstance(after, str) else after)
+    modules = find_modules(model, patterns_of(after))
     given = example is not None
     example = example if given else one_image(model)
     try:

@@ -12,6 +12,17 @@ from gpca.base import Attention
 from gpca.eval_mode import in_eval
 
 
+def patterns_of(after: object) -> list[str]:
+    """One pattern or several, as a list; ValueError where they are something else."""
+    patterns: list[Any] = (
+        list(after) if isinstance(after, Sequence) and not isinstance(after, str) else [after]
+    )
+    for pattern in patterns:
+        if not isinstance(pattern, str):
+            raise ValueError(f"`after` must be the name of a module, or several, got {pattern!r}")
+    return patterns
+
+
 def find_modules(model: nn.Module, patterns: Sequence[str]) -> dict[str, nn.Module]:
     """The modules that match, by name; for an `nn.Sequential` its last child.
 
@@ -66,10 +77,13 @@ def maps_after(
         ValueError: a module puts out no map, does not run, or runs on maps of different channels.
     """
     seen: dict[str, dict[str, Tensor]] = {}
+    square = _is_square(example)
 
     def note(name: str) -> Callable[[nn.Module, Any, Any], None]:
         def hook(_module: nn.Module, _inputs: Any, output: Any) -> None:
             maps = maps_in(output, name)
+            if square:
+                _refuse_channels_last(maps, name)
             first = seen.setdefault(name, maps)
             if _channels(maps) != _channels(first):
                 raise ValueError(
@@ -91,6 +105,22 @@ def maps_after(
             f"{silent[0]!r} does not run in eval mode, so its map is unknown; name another module"
         )
     return seen
+
+
+def _is_square(example: Any) -> bool:
+    """Whether the model gets one square image, or a batch of them."""
+    image = example[0] if isinstance(example, tuple) and example else example
+    return isinstance(image, Tensor) and image.ndim == 4 and image.shape[2] == image.shape[3]
+
+
+def _refuse_channels_last(maps: Mapping[str, Tensor], name: str) -> None:
+    """Of a square image all maps (N, C, H, W) are square, so (N, H, H, C) can be told from them."""
+    for x in maps.values():
+        if x.shape[1] == x.shape[2] != x.shape[3]:
+            raise ValueError(
+                f"{name!r} puts out the shape {tuple(x.shape)}, with the channels last; an attention needs "
+                "a map (N, C, H, W): name a module that puts out one"
+            )
 
 
 def _channels(maps: Mapping[str, Tensor]) -> str:

@@ -3,7 +3,7 @@
 import difflib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import torch
 
@@ -64,9 +64,11 @@ def attention_class(name: str) -> type[Attention]:
     Raises:
         ValueError: no attention has this name (near names are listed).
     """
+    if not isinstance(name, str):
+        raise ValueError(f"an attention is named by a text such as 'gpca', got {name!r}")
     if name in _ATTENTIONS:
         return _ATTENTIONS[name]
-    near = difflib.get_close_matches(str(name).lower(), _ATTENTIONS, n=3, cutoff=0.4)
+    near = difflib.get_close_matches(name.lower(), _ATTENTIONS, n=3, cutoff=0.4)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise ValueError(f"unknown attention {name!r}; {hint}known: {', '.join(_ATTENTIONS)}")
 
@@ -97,11 +99,25 @@ def build_attention(
 
     Raises:
         ValueError: no attention has this name (near names are listed), or an option has a bad value.
-        TypeError: the attention does not take one of the options.
+        TypeError: the attention does not take one of the options, or not with a value of this type.
     """
     accepted = attention_options(name)
     unknown = [option for option in options if option not in accepted]
     if unknown:
         takes = ", ".join(accepted) or "no options"
         raise TypeError(f"attention {name!r} has no option {', '.join(unknown)}; it takes {takes}")
+    for option, value in options.items():
+        if not _fits(value, accepted[option]):
+            wanted = getattr(accepted[option], "__name__", accepted[option])
+            raise TypeError(f"option {option} of attention {name!r} must be {wanted}, got {value!r}")
     return attention_class(name)(channels, **options).to(device=device, dtype=dtype)
+
+
+def _fits(value: Any, annotation: Any) -> bool:
+    """Whether a value has a plain type that an option may have; the attention itself checks all others."""
+    members = get_args(annotation) or (annotation,)
+    if not all(member in (int, float, bool, str, type(None)) for member in members):
+        return True
+    if isinstance(value, bool) or not isinstance(value, int):
+        return type(value) in members
+    return int in members or float in members

@@ -326,6 +326,9 @@ class Classifier:
         if self.method not in MAP_METHODS.entries():
             known = suggest(self.method, MAP_METHODS.entries())
             yield "method", f"unknown method {self.method!r}{known}"
+        for key, values in (("mean", self.mean), ("std", self.std)):
+            if values is not None and len(values) != 3:
+                yield key, f"{list(values)} is not three numbers, for red, green and blue"
         if self.std is not None and not all(v > 0 for v in self.std):
             yield "std", f"{list(self.std)} is not above 0"
 

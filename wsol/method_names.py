@@ -83,4 +83,5 @@ def describe(config: Config, classes: int) -> str:
         model = config.model
         taps = [tap.name for tap in model.taps]
         parts = [model.backbone.name, model.drop.name, *taps, f"{model.head.name} head", model.attention.name]
-    return ", ".join([p for p in parts if p not in ("none", "identity")] + [f"{classes} classes"])
+    counted = f"{classes} class{'es' if classes != 1 else ''}"
+    return ", ".join([p for p in parts if p not in ("none", "identity")] + [counted])

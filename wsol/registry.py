@@ -28,12 +28,17 @@ from wsol.errors import ConfigError
 T = TypeVar("T", bound=Callable[..., Any])
 
 
+MOST_NAMES = 30  # in a line that a person reads
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
-    """`, did you mean 'x'?` for the nearest known names, and all the known ones where none is near."""
+    """`, did you mean 'x'?` for the nearest known names, and the known ones where none is near."""
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     if near:
         return f"; did you mean {' or '.join(repr(n) for n in near)}?"
+    if len(known) > MOST_NAMES:
+        return f"; known: {', '.join(known[:MOST_NAMES])} and {len(known) - MOST_NAMES} more"
     return f"; known: {', '.join(known)}" if known else ""
 
 

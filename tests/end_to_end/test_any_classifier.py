@@ -36,6 +36,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("given", [SmallNet, seeded, 3])
+def test_what_is_no_model_is_said(given: object) -> None:
+    with pytest.raises(ConfigError, match=r"is no torch.nn.Module: give the model itself"):
+        wsol.from_classifier(given)  # type: ignore[arg-type]
+
+
 def photos(birds: Path) -> list[Path]:
     return sorted((birds / "images").rglob("*.jpg"))[:3]
 
@@ -61,6 +67,9 @@ def test_what_does_not_fit_is_said(here: Path) -> None:
         ({"layer": "lost"}, "no layer 'lost'"),
         ({"threshold": 1.5}, "outside 0 to 1"),
         ({"std": (1.0, 0.0, 1.0)}, "not above 0"),
+        ({"std": (1.0, 1.0)}, "not three numbers"),
+        ({"weights": "net.pth"}, "load the file into your model before"),
+        ({"variant": "keras"}, "load the file into your model before"),
         ({"image_size": 0}, "image_size: 0 is outside 32 to 4096"),
         ({"image_size": -5}, "image_size: -5 is outside 32 to 4096"),
     ):

@@ -155,6 +155,7 @@ def test_ddt_and_discovered_photos_can_be_refined(
     assert one.name == "object"
     with pytest.raises(DataError, match="no test images"):
         wsol.evaluate(run, device="cpu")
+    assert refining_config(tmp_path / "found").train.batch_size == 12  # all photos, where they are few
 
     settings = {
         "data": {"root": str(birds), "image_size": 64, "resize": 72, "workers": 0},

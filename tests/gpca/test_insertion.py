@@ -322,12 +322,41 @@ def test_options_reach_the_attention(network: Network) -> None:
     assert attention.variant == "mha"
 
 
+class ChannelsLast(nn.Module):
+    """Maps (N, H, W, C) between two convolutions, as Swin has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.turned = nn.Conv2d(3, 6, 3, 2, 1), nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        turned: torch.Tensor = self.turned(self.first(x).permute(0, 2, 3, 1))
+        return turned.permute(0, 3, 1, 2).mean(dim=(2, 3))
+
+
+def test_channels_last_are_refused() -> None:
+    model = ChannelsLast()
+    with pytest.raises(
+        ValueError, match=r"'turned' puts out the shape \(1, 112, 112, 6\), with the channels last"
+    ):
+        insert_attention(model, "se", after="turned")
+    assert insert_attention(model, "se", after="first").names == ("first.attention",)
+
+
+@pytest.mark.parametrize("ratio", ["4", 2.5, True])
+def test_an_option_of_another_type_is_one_line(network: Network, ratio: object) -> None:
+    with pytest.raises(TypeError, match=f"option ratio of attention 'se' must be int, got {ratio!r}"):
+        insert_attention(network, "se", after="stem", example=X, ratio=ratio)
+
+
 @pytest.mark.parametrize(
     ("name", "after", "message"),
     [
         ("se", "block.?.bn", "no module of Network matches 'block.*'; did you mean .*'blocks.0.bn'"),
         ("se", [BLOCKS, "xyzzy"], "no module of Network matches 'xyzzy'; see model.named_modules"),
         ("se", [], "`after` names no module"),
+        ("se", 3, "`after` must be the name of a module, or several, got 3"),
+        (GPCA, "stem", "after 'stem': an attention is named by a text such as 'gpca', got <class"),
         ("se", "fc", r"'fc' puts out the shape \(2, 5\), not a map \(N, C, H, W\) to put an attention"),
         ("se", "act", r"'act' runs more than once, on maps of different channels \(8 and 16\)"),
         ("bam", "pool", r"after 'pool': BAM cannot work on a map of 1x1; take another attention"),

@@ -68,7 +68,8 @@ def maps_of(localizer: ClassifierLocalizer, pictures: Tensor, labels: Tensor) ->
 
 
 def small_vit(kind: str) -> nn.Module:
-    """A ViT of three blocks with 16 patches. kind: torchvision or timm."""
+    """A ViT of three blocks with 16 patches. kind: torchvision, timm, or registers: two of
+    them, and no class token."""
     torch.manual_seed(0)
     if kind == "torchvision":
         from torchvision.models import VisionTransformer
@@ -78,6 +79,6 @@ def small_vit(kind: str) -> nn.Module:
         return vit.eval()
     import timm
 
-    return timm.create_model(
-        "vit_tiny_patch16_224", img_size=SIDE, patch_size=8, depth=3, embed_dim=16, num_heads=2, num_classes=5
-    ).eval()
+    tokens = {"class_token": False, "reg_tokens": 2, "global_pool": "avg"} if kind == "registers" else {}
+    size = {"img_size": SIDE, "patch_size": 8, "depth": 3, "embed_dim": 16, "num_heads": 2, "num_classes": 5}
+    return timm.create_model("vit_tiny_patch16_224", **size, **tokens).eval()

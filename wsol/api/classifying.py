@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch import nn
 
 from wsol.config import Classifier, Config, Data, Eval
 from wsol.config_file import config_from_dict, config_to_dict, dump_config, load_config
@@ -20,9 +22,6 @@ from wsol.runs.files import write_json, write_text
 from wsol.runs.folder import RunFolder, default_run_dir, is_free
 from wsol.runs.ranks import pick_device
 from wsol.scoring.protocols import find_protocols
-
-if TYPE_CHECKING:
-    from torch import nn
 
 Triple = tuple[float, float, float]
 CONFIG_ENDINGS = (".yaml", ".yml")
@@ -88,6 +87,7 @@ def from_classifier(
     if isinstance(model, (str, Path)):
         section, given = read_section(model), None
     else:
+        _require_loaded_model(model, str(weights), variant)
         section, given = Classifier(f"<{type(model).__name__}>"), model
     arguments: dict[str, Any] = {
         "method": method,
@@ -105,6 +105,17 @@ def from_classifier(
         raise ConfigError(f"{key}: {reason}")
     built = build_classifier(section, given, image_size, pick_device(device))
     return as_finder(built, protocol, threshold)
+
+
+def _require_loaded_model(model: object, weights: str, variant: str | None) -> None:
+    """Raise where what was given in Python is no model, or where its weights were to be changed here."""
+    if not isinstance(model, nn.Module):
+        raise ConfigError(
+            f"{getattr(model, '__name__', repr(model))} is no torch.nn.Module: give the model itself, its "
+            "name (torchvision:NAME, timm:NAME, module:function) or a config file"
+        )
+    if weights not in (Classifier("").weights, "none") or variant is not None:
+        raise ConfigError("weights and variant are for a model by name: load the file into your model before")
 
 
 def read_section(name: Path | str) -> Classifier:

@@ -169,7 +169,8 @@ def _build(backbone: str | Mapping[str, Any], weights: Path | str, size: int, de
             torch.manual_seed(0)
             return build_localizer(config.model, classes=1, image_size=size).to(place).eval()
     except (CheckpointError, ConfigError) as error:  # they name the keys of a config, and here are arguments
-        raise type(error)(str(error).replace("model.", "").replace("data.image_size", "size")) from None
+        said = str(error).removeprefix("config: ").replace("model.", "").replace("data.image_size", "size")
+        raise type(error)(said) from None
 
 
 @contextmanager

@@ -64,7 +64,11 @@ def refining_config(
 ) -> Config:
     """The config that trains on the maps of a source. overrides: texts `a.b=c`, as `--set` takes them."""
     found = open_source(source)
-    base = {"data": found.data(), "refine": {"source": str(source), "method": found.method}}
+    base = {
+        "data": found.data(),
+        "train": {"batch_size": found.batch_size},
+        "refine": {"source": str(source), "method": found.method},
+    }
     if isinstance(config, (str, Path)):
         return load_config(find_config(config), overrides, set, base=base)
     return config_from_dict(config_to_dict(config) if isinstance(config, Config) else config, set, base)

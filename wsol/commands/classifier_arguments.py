@@ -13,8 +13,13 @@ if TYPE_CHECKING:
 ONLY_FOR_IT = ("method", "layer", "weights", "variant", "mean", "std", "classes", "table", "image_size")
 
 
-def add_classifier_arguments(parser: argparse.ArgumentParser, not_needed: argparse.Action) -> None:
-    """`--classifier` and what belongs to it. not_needed: the argument that may be missing then."""
+def add_classifier_arguments(
+    parser: argparse.ArgumentParser, not_needed: argparse.Action, moved: argparse.Action | None = None
+) -> None:
+    """`--classifier` and what belongs to it. not_needed: the argument that may be missing then.
+
+    moved: the argument before it, which then holds the first of its values.
+    """
 
     class InsteadOfRun(argparse.Action):
         def __call__(
@@ -25,6 +30,8 @@ def add_classifier_arguments(parser: argparse.ArgumentParser, not_needed: argpar
             option_string: str | None = None,
         ) -> None:
             not_needed.required = False
+            if moved is not None:
+                moved.metavar = not_needed.metavar
             setattr(namespace, self.dest, values)
 
     add = parser.add_argument_group("a plain classifier, without training").add_argument

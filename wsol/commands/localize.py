@@ -32,7 +32,7 @@ LISTED = 20  # photos up to which each is printed
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("run_dir", type=Path, metavar="RUN", help="run folder; leave it out with --classifier")
+    run_dir = add("run_dir", type=Path, metavar="RUN", help="run folder; leave it out with --classifier")
     photos = add("photos", type=Path, nargs="+", metavar="IMAGE|FOLDER", help="photos, or folders of them")
     add("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
     add("--class", dest="class_name", metavar="NAME", help="look for this class alone")
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--overwrite", action="store_true", help="write into a folder that is not empty")
     add("--device", default="auto", help="auto, cpu or cuda (default: auto)")
-    add_classifier_arguments(parser, not_needed=photos)
+    add_classifier_arguments(parser, not_needed=photos, moved=run_dir)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,10 +69,10 @@ def run(args: argparse.Namespace) -> int:
     for name, (_, boxes) in found.boxes.items() if len(found) <= LISTED else ():
         box = " ".join(f"{v:.0f}" for v in boxes[0].box)
         print(printable(f"{name}: {display_name(boxes[0].name)} {boxes[0].score:.2f}, box {box}"))
+    if not found:
+        return 2
     total = len({*found.boxes, *found.unreadable})
-    files = ", ".join(f.name for f in found.files)
-    print(
-        f"{len(found)} of {total} photos done (protocol {found.protocol}, threshold {found.threshold:g}): "
-        f"{args.out / 'overlays'}, {files}"
-    )
-    return (1 if found else 2) if found.unreadable else 0
+    files = ", ".join(["overlays", *(f.name for f in found.files)])
+    how = f"protocol {found.protocol}, threshold {found.threshold:g}"
+    print(f"{len(found)} of {total} photos done ({how}): {args.out}: {files}")
+    return 1 if found.unreadable else 0

@@ -144,7 +144,9 @@ class EpochSampler(Sampler[list[Key]]):
         start_step: int = 0,
     ) -> None:
         if batch > num:
-            raise ConfigError(f"batch_size {batch} is more than the {num} training images: no batch is full")
+            raise ConfigError(
+                f"train.batch_size {batch} is more than the {num} training images: set it to {num} or less"
+            )
         if batch % world:
             raise ConfigError(f"batch_size {batch} cannot be split evenly over {world} processes")
         self.num, self.batch, self.seed = num, batch, seed

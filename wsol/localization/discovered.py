@@ -26,10 +26,12 @@ def mask_path(folder: Path, name: str) -> Path:
 
 @dataclass(frozen=True)
 class DiscoveredFolder:
-    """The results of `wsol discover`. photos: the folder that it looked at. size: what the network saw."""
+    """The results of `wsol discover`. photos: the folder that it looked at, and number how many it read.
+    size: what the network saw."""
 
     path: Path
     photos: Path
+    number: int
     size: int
     digest: str
 
@@ -43,7 +45,8 @@ class DiscoveredFolder:
         try:
             content = (path / BOXES).read_bytes()
             record = json.loads(content)
-            return cls(path, Path(record["photos"]), int(record["size"]), hashlib.sha256(content).hexdigest())
+            photos, number = Path(record["photos"]), len(record["images"])
+            return cls(path, photos, number, int(record["size"]), hashlib.sha256(content).hexdigest())
         except OSError as error:
             raise DataError.at(path / BOXES, None, f"cannot be read: {error.strerror}") from None
         except (ValueError, KeyError, TypeError):

@@ -68,13 +68,16 @@ class PrincipalDirection:
         photos; where about half of everything is above 0, or more, nothing stands out from the rest.
         """
         if self.num_images < 2:
-            return "there is one photo, and what photos have in common takes at least 2"
+            return "there is one photo, and at least 2 are needed"
         if self.variance == 0:
             return "the features are the same everywhere in all photos"
         if self.within < LEAST_WITHIN:
-            return f"the photos differ from each other, but only {self.within:.0%} of that lies inside them"
+            return f"only {self.within:.0%} of the differences are between places of one photo"
         if self.by_place > MOST_BY_PLACE:
-            return f"{self.by_place:.0%} of what varies is the place in the picture alone, as in noise"
+            return (
+                f"{self.by_place:.0%} of the differences depend on the place in the photo alone, and not on "
+                "what is there, as in noise or photos of one colour"
+            )
         if covered > MOST_COVERED:
             return f"it would cover {covered:.0%} of the photos, so it does not stand out from the rest"
         return None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wsol.config import Config, Data
+from wsol.config import Config, Data, Train
 from wsol.config_file import config_to_dict
 from wsol.data.transforms import View
 from wsol.errors import ConfigError, DataError, RunFolderError
@@ -57,6 +57,11 @@ class Source(ABC):
     @abstractmethod
     def data(self) -> dict[str, Any]:
         """The section `data` of a config that trains on its images, with their size."""
+
+    @property
+    @abstractmethod
+    def batch_size(self) -> int:
+        """Images of one step, as far as there are so many; a config can set others."""
 
     @abstractmethod
     def write_maps(
@@ -114,6 +119,10 @@ class RunSource(Source):
             return section
         return section | {"image_size": LARGEST, "resize": resized(LARGEST)}
 
+    @property
+    def batch_size(self) -> int:
+        return min(Train().batch_size, self.run.config.train.batch_size)
+
     def check(self, config: Config, index: DataIndex) -> None:
         super().check(config, index)
         if self.knows_classes and index.classes != self.run.classes:
@@ -169,6 +178,10 @@ class DiscoveredSource(Source):
         side = min(self.side, LARGEST)
         photos = Data("photos", root=self.folder.photos, image_size=side, resize=resized(side))
         return config_to_dict(photos) | {"on_bad_image": "skip"}  # as `wsol discover` did
+
+    @property
+    def batch_size(self) -> int:
+        return min(Train().batch_size, self.folder.number)
 
     def write_maps(
         self, folder: Path, index: DataIndex, samples: Sequence[Sample], config: Config, ranks: Ranks

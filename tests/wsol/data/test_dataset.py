@@ -128,7 +128,7 @@ def test_ranks_share_each_global_batch(
 ) -> None:
     batch = each * world
     if batch > num:
-        with pytest.raises(ConfigError, match="no batch is full"):
+        with pytest.raises(ConfigError, match=f"set it to {num} or less"):
             EpochSampler(num, batch, seed=1)
         return
     start = data.draw(st.integers(0, num // batch))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
@@ -44,7 +46,7 @@ class ClassifierLocalizer:
             ramp = torch.linspace(-1, 1, 3 * image_size**2).reshape(1, 3, image_size, image_size).to(like)
             self.network = BorrowedClassifier(model, *find_layer(model, layer, ramp))
             method.check(self.network, ramp)
-            self.num_classes = self.network.scores(ramp).shape[1]
+            self.num_classes = self.network.see(ramp, gradients=False).scores.shape[1]
 
     @property
     def layer(self) -> str:
@@ -61,8 +63,8 @@ class ClassifierLocalizer:
         # Photos are looked at in inference mode, whose tensors know no gradients.
         with torch.inference_mode(False):
             x = self.normalise(images.clone() if images.is_inference() else images)
-            with self.method.watch():
-                seen = self.network.see(x, self.method.needs_gradient)
+            with self.method.watch() as watched:
+                seen = replace(self.network.see(x, self.method.needs_gradient), watched=watched)
         logits = seen.scores.detach()
         none = logits.new_zeros(len(logits), 0, *seen.features.shape[2:])  # maps are made on demand
         return LocalizerOutput(logits, none, {"seen": seen})

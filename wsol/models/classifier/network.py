@@ -58,6 +58,7 @@ def scores_of(output: Any) -> Tensor:
     if not isinstance(found, Tensor) or found.ndim != 2:
         shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
         raise ConfigError(f"the classifier returns {shape}, not scores (images, classes)")
+    refuse_half(found, "its scores are")
     return found
 
 
@@ -66,7 +67,8 @@ class Seen:
     """One pass over a batch of normalised images x (N, 3, S, S).
 
     scores: (N, classes), with a graph down to `leaf` where gradients are wanted. leaf: the output of the
-    layer as the network has it. features: the same as maps (N, C, h, w), without a graph.
+    layer as the network has it. features: the same as maps (N, C, h, w), without a graph. watched: what the
+    method kept of the pass beside this layer.
     """
 
     network: BorrowedClassifier
@@ -74,6 +76,7 @@ class Seen:
     scores: Tensor
     leaf: Tensor
     features: Tensor
+    watched: Any = None
 
     def gradients(self, labels: Tensor) -> Tensor:
         """(N, C, h, w) the derivative of the score of class labels_n in image n by the features."""
@@ -107,6 +110,7 @@ class BorrowedClassifier:
         def keep(_module: nn.Module, _inputs: Any, output: Any) -> Any:
             if Layout.of(output, self.layout.prefix) != self.layout:
                 raise ConfigError(f"layer {self.layer}: its output no longer holds maps for these images")
+            refuse_half(output, f"the output of {self.layer} is")
             if gradients and output.is_inference():
                 raise ConfigError(NO_INFERENCE_MODE)
             kept.append(output.detach().requires_grad_(gradients))
@@ -137,6 +141,15 @@ def refuse_inference_mode(error: Exception) -> None:
     """Raise ConfigError where torch's error says that a tensor was made in inference mode."""
     if isinstance(error, RuntimeError) and "nference" in str(error):
         raise ConfigError(NO_INFERENCE_MODE) from None
+
+
+def refuse_half(values: Tensor, what: str) -> None:
+    """Raise where a model with 32-bit parameters computes with 16 bits."""
+    if values.dtype in HALF:
+        kind = str(values.dtype).removeprefix("torch.")
+        raise ConfigError(
+            f"the classifier runs in half precision ({what} {kind}): take torch.autocast out of it"
+        )
 
 
 def require_full_precision(model: nn.Module) -> None:

@@ -167,6 +167,28 @@ class Wasteful(SmallNet):
         return scores
 
 
+class UnderAutocast(SmallNet):
+    """Parameters of 32 bits, computed with 16; float32 comes out again where `ends_in_full`."""
+
+    ends_in_full = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            scores = super().forward(x)
+        return scores.float() if self.ends_in_full else scores
+
+
+class UnderAutocastInside(UnderAutocast):
+    ends_in_full = True
+
+
+@pytest.mark.parametrize("kind", [UnderAutocast, UnderAutocastInside])
+@pytest.mark.parametrize("method", ["cam", "gradcam", "scorecam"])
+def test_autocast_inside_a_model_is_refused(kind: type[nn.Module], method: str) -> None:
+    with pytest.raises(ConfigError, match=r"runs in half precision .*bfloat16.*torch.autocast"):
+        make(seeded(kind), method, "last")
+
+
 def test_a_layer_without_a_gradient_is_one_line() -> None:
     localizer = make(seeded(Wasteful), "gradcam", "last")
     with pytest.raises(ConfigError, match="layer last: no gradient reaches it"):

@@ -171,7 +171,7 @@ def qkv_of(kind: str, model: Any) -> list[tuple[Tensor, Tensor]]:
     return [(b.attn.qkv.weight, b.attn.qkv.bias) for b in model.blocks]
 
 
-@pytest.mark.parametrize("kind", ["torchvision", "timm"])
+@pytest.mark.parametrize("kind", ["torchvision", "timm", "registers"])
 def test_rollout_multiplies_the_attention_of_all_blocks(kind: str) -> None:
     model, pictures = small_vit(kind), images(2)
     localizer = make(model, "rollout")
@@ -182,17 +182,47 @@ def test_rollout_multiplies_the_attention_of_all_blocks(kind: str) -> None:
         model(localizer.normalise(pictures))
     for hook in hooks:
         hook.remove()
-    rolled = np.stack([np.eye(17)] * 2)
+    tokens = inputs[0].shape[1]
+    rolled = np.stack([np.eye(tokens)] * 2)
     for x, (weight, bias) in zip(inputs, qkv_of(kind, model), strict=True):
         q, k, _ = (
-            (x @ weight.T + bias).detach().double().numpy().reshape(2, 17, 3, 2, 8).transpose(2, 0, 3, 1, 4)
+            (x @ weight.T + bias)
+            .detach()
+            .double()
+            .numpy()
+            .reshape(2, tokens, 3, 2, 8)
+            .transpose(2, 0, 3, 1, 4)
         )
         products = np.exp(q @ k.transpose(0, 1, 3, 2) / np.sqrt(8))
         attention = (products / products.sum(axis=-1, keepdims=True)).mean(axis=1)
-        rolled = (attention + np.eye(17)) / 2 @ rolled
+        rolled = (attention + np.eye(tokens)) / 2 @ rolled
     found = maps_of(localizer, pictures, torch.tensor([[0, 1], [2, 3]]))
-    expected = rolled[:, 0, 1:].reshape(2, 1, 4, 4)
+    rows = rolled[:, 2:, 2:].mean(axis=1) if kind == "registers" else rolled[:, 0, 1:]
+    expected = rows.reshape(2, 1, 4, 4)
     np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", sorted(set(MAP_METHODS.entries()) - {"cam"}))
+def test_an_output_keeps_its_own_maps(method: str) -> None:
+    localizer, labels = make(small_vit("timm"), method), torch.tensor([[0], [1]])
+    first, second = images(2, seed=1), images(2, seed=2)
+    before, after = localizer(first), localizer(second)
+    for output, pictures in ((before, first), (after, second), (before, first)):
+        np.testing.assert_array_equal(
+            localizer.maps_for(output, labels).double().numpy(), maps_of(localizer, pictures, labels)
+        )
+
+
+def test_scorecam_runs_no_more_masked_images_at_once_than_its_batch() -> None:
+    model = seeded(SmallNet)
+    localizer = make(model, "scorecam", "last")
+    localizer.method = MAP_METHODS.create("scorecam", batch=3)
+    sizes: list[int] = []
+    hook = model.register_forward_pre_hook(lambda _module, inputs: sizes.append(len(inputs[0])))
+    maps_of(localizer, images(1), torch.tensor([[0]]))
+    hook.remove()
+    assert max(sizes) == 3
+    assert sum(sizes) <= 1 + 1 + 8  # the image, an empty one, and one for each channel
 
 
 @pytest.mark.parametrize("method", sorted(set(MAP_METHODS.entries()) - {"cam"}))

@@ -37,7 +37,7 @@ class MapMethod(ABC):
         """Raise ConfigError where the method does not fit this classifier. x: one normalised image."""
 
     def watch(self) -> AbstractContextManager[object]:
-        """What is open during the pass, for methods that watch more than one layer."""
+        """What is open during the pass, for methods that watch more than one layer. It is `Seen.watched`."""
         return nullcontext()
 
 

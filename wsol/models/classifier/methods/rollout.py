@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import multi_head_attention_forward, scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
@@ -27,11 +27,6 @@ class AttentionWatch(TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.attentions: list[Tensor] = []
-
-    def __enter__(self) -> AttentionWatch:
-        self.attentions = []
-        super().__enter__()
-        return self
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -71,38 +66,44 @@ def _is_square(result: Any) -> bool:
     return isinstance(result, Tensor) and result.ndim == 4 and result.shape[2] == result.shape[3] > 1
 
 
+def _has_class_token(model: nn.Module) -> bool:
+    """Whether the first token before the patches is of the whole image, and no register.
+
+    timm's networks without a class token say so: their `cls_token` is None.
+    """
+    return all(getattr(module, "cls_token", module) is not None for module in model.modules())
+
+
 @MAP_METHODS.register(
     "rollout", "a transformer's attention through all blocks, for no class (Abnar et al., 2020)"
 )
 class AttentionRollout(MapMethod):
     """R = B_n ... B_1,  B = (A + 1) / 2,  A: a block's attention (L, L), the mean over its heads.
 
-    The map is the row of the class token over the patches; the mean over all rows where there is no such
-    token. It is the same for every class.
+    The map is the row of the class token over the patches; where there is no such token, the mean of the
+    rows of the patches, as the network takes the mean of the patches. It is the same for every class.
 
     Abnar and Zuidema, "Quantifying Attention Flow in Transformers", ACL 2020.
     """
 
-    def __init__(self) -> None:
-        self._watch = AttentionWatch()
-
     def watch(self) -> AbstractContextManager[object]:
-        return self._watch
+        return AttentionWatch()
 
     def maps(self, seen: Seen, labels: Tensor) -> Tensor:
-        attentions, self._watch.attentions = self._watch.attentions, []
+        attentions = seen.watched.attentions
         layout = seen.network.layout
         rolled = torch.eye(attentions[0].shape[-1]).to(attentions[0])
         for attention in attentions:
             rolled = (attention @ rolled + rolled) / 2  # rows of A sum to 1, and so do those of B
-        row = rolled[:, 0] if layout.prefix else rolled.mean(dim=1)
+        by_class_token = layout.prefix > 0 and _has_class_token(seen.network.model)
+        row = rolled[:, 0] if by_class_token else rolled[:, layout.prefix :].mean(dim=1)
         one = layout.maps(row[..., None])
         return one.expand(-1, labels.shape[1], -1, -1)
 
     def check(self, network: BorrowedClassifier, x: Tensor) -> None:
-        with self._watch:
+        with AttentionWatch() as watched:
             network.see(x, gradients=False)
-        attentions, self._watch.attentions = self._watch.attentions, []
+        attentions = watched.attentions
         shapes = {tuple(a.shape) for a in attentions}
         tokens = [Layout.of(a.transpose(1, 2)[:, :, :1], network.layout.prefix) for a in attentions]
         if len(shapes) != 1 or len(attentions[0]) != 1 or tokens[0] != network.layout:
