@@ -71,7 +71,8 @@ class GPCA(ChannelAttention):
     mask is almost constant. `reading` chooses a combination of `normalize`, `theta`, `reduction`, `gain` and
     `center`. Each of these can also be set by itself, on top of the reading.
 
-        literal      the equations above as printed; all masks near 0.5
+        literal      the equations above as printed; all masks near 0.5. The default: on real birds no other
+                     reading found more than that by more than the noise (docs/gpca-on-real-birds.md)
         unit         normalize=unit, theta=(1, 8, 1e-4, 1)
         unit-sum     the same, reduction=sum
         unit-gain    the same, gain=True

@@ -14,7 +14,7 @@ former component are dropped.
 from __future__ import annotations
 
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -80,7 +80,19 @@ def _override(located: Located, keys: KeyPath, value: Any, words: str) -> Locate
     for key in reversed(keys):
         nested = {key: nested}
     around = [keys[:i] for i in range(1, len(keys)) if keys[:i] not in located.places]
-    return _merge(located, Located(nested, dict.fromkeys((*around, keys), Place(words))))
+    if not isinstance(value, Mapping):  # what was below is gone, and so are its lines in the file
+        kept = {path: place for path, place in located.places.items() if path[: len(keys)] != keys}
+        located = Located(located.value, kept)
+    given = (*around, *_paths_in(value, keys))
+    return _merge(located, Located(nested, dict.fromkeys(given, Place(words))))
+
+
+def _paths_in(value: Any, path: KeyPath) -> Iterator[KeyPath]:
+    """The path of a value and those of all that is in it."""
+    yield path
+    if isinstance(value, Mapping):
+        for key, child in value.items():
+            yield from _paths_in(child, (*path, str(key)))
 
 
 def _finish(located: Located, beside: bool = True) -> Config:

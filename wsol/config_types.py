@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,22 +95,23 @@ def _union(value: Any, members: tuple[Any, ...], what: str) -> Any:
             return convert(value, member, what)
         except ConfigError:
             continue
-    # One set of literals, or null: the error suggests the nearest literal.
-    literals = [m for m in members if typing.get_origin(m) is typing.Literal]
-    if literals and isinstance(value, str):
-        return _literal(value, tuple(a for m in literals for a in typing.get_args(m)), what)
-    raise ConfigError(f"{what}: expected {' or '.join(describe(m) for m in members)}, got {shown(value)}")
+    choices = [str(a) for m in members if typing.get_origin(m) is typing.Literal for a in typing.get_args(m)]
+    expected = " or ".join(describe(m) for m in members if m is not type(None) or not choices)
+    raise ConfigError(f"{what}: expected {expected}, got {shown(value)}{_near(value, choices)}")
 
 
 def _literal(value: Any, choices: tuple[Any, ...], what: str) -> Any:
     for choice in choices:
         if value == choice and type(value) is type(choice):
             return choice
-    hint = suggest(value, [str(c) for c in choices]) if isinstance(value, str) else ""
-    raise ConfigError(
-        f"{what}: expected {' or '.join(repr(c) for c in choices)}, got {shown(value)}"
-        + (hint if "did you mean" in hint else "")
-    )
+    expected = " or ".join(repr(c) for c in choices)
+    raise ConfigError(f"{what}: expected {expected}, got {shown(value)}{_near(value, map(str, choices))}")
+
+
+def _near(value: Any, choices: Iterable[str]) -> str:
+    """`; did you mean 'x'?` where a word is near one of the choices, else nothing."""
+    hint = suggest(value, choices) if isinstance(value, str) else ""
+    return hint if "did you mean" in hint else ""
 
 
 def _sequence(value: Any, annotation: Any, what: str) -> Any:

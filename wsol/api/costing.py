@@ -75,7 +75,9 @@ class AttentionCosts:
         return html_table([HEAD, *(row.cells() for row in self.rows)], self.note)
 
 
-def attention_costs(attentions: Sequence[str] | None = None, *, batch_size: int = 2) -> AttentionCosts:
+def attention_costs(
+    attentions: Sequence[str] | None = None, *, batch_size: int = 2, progress: bool = False
+) -> AttentionCosts:
     """What attentions cost: parameters, multiply-adds and time, in the paper's ResNet50 for 32x32 images.
 
     The attention follows the last batch norm of every block. Multiply-adds are counted while the attention
@@ -86,6 +88,7 @@ def attention_costs(attentions: Sequence[str] | None = None, *, batch_size: int 
         attentions: names, as `wsol list attentions` gives them; None for all of them. `identity` is the
             network without attention. `gpca` has three rows: full, local and mha.
         batch_size: images in a step.
+        progress: show a bar, as the command does.
 
     >>> import wsol
     >>> (row,) = wsol.attention_costs(["eca"], batch_size=1).rows
@@ -93,6 +96,7 @@ def attention_costs(attentions: Sequence[str] | None = None, *, batch_size: int 
     (86, 'odd(log2(C)/2 + 1/2)')
     """
     import torch
+    from tqdm import tqdm
 
     from wsol.models.attention_cost import SIDE, measure_attention, small_image_resnet50
 
@@ -105,20 +109,21 @@ def attention_costs(attentions: Sequence[str] | None = None, *, batch_size: int 
         raise ConfigError(f"the batch size must be at least 1, got {batch_size}")
     network, published = small_image_resnet50(), published_complexity()
     rows = []
-    for name in names:
-        for options in VARIANTS.get(name, ({},)):
-            label = " ".join([name, *(f"{key}={value}" for key, value in options.items())])
-            cost = measure_attention(network, name, options, batch_size)
-            rows.append(
-                AttentionCost(
-                    label,
-                    cost.parameters,
-                    cost.multiply_adds,
-                    cost.training,
-                    cost.inference,
-                    published.get(label),
-                )
+    wanted = [(name, options) for name in names for options in VARIANTS.get(name, ({},))]
+    for name, options in (bar := tqdm(wanted, unit="attention", leave=False, disable=not progress)):
+        label = " ".join([name, *(f"{key}={value}" for key, value in options.items())])
+        bar.set_description(label)
+        cost = measure_attention(network, name, options, batch_size)
+        rows.append(
+            AttentionCost(
+                label,
+                cost.parameters,
+                cost.multiply_adds,
+                cost.training,
+                cost.inference,
+                published.get(label),
             )
+        )
     return AttentionCosts(
         tuple(rows),
         batch_size,

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     if args.attentions is not None:
         from wsol.api.costing import attention_costs
 
-        print(attention_costs(args.attentions or None, batch_size=args.batch_size))
+        print(attention_costs(args.attentions or None, batch_size=args.batch_size, progress=True))
         return
     config = read_config(args)
 

@@ -72,7 +72,8 @@ class AnalyzedRun:
         prediction = f"{self.nll['nll_prediction']:.3f}"
         guess = f"ln C = {math.log(self.num_classes):.3f} is a guess"
         if self.effect is None:
-            return [f"{self.run}: {self.method} has no mask over the classes (NLL {prediction}; {guess})"]
+            reason = "has no mask over the classes before the pooling, so nothing is said of what one does"
+            return [f"{self.run}: {self.method} {reason} (NLL {prediction}; {guess})"]
         of_masks = {name: self.nll[name] for name in DEFINITIONS[1:]}
         masks = " and ".join(f"{value:.3f} ({name})" for name, value in of_masks.items() if value is not None)
         images = f"{self.effect.num_images} {self.images} images of {self.num_classes} classes"
@@ -87,9 +88,12 @@ class AnalyzedRun:
         """The learned numbers of all attentions, also of those at taps."""
         if not self.scalars:
             return []
-        moved = (f"{name} {p[0][1]:.4g} to {p[-1][1]:.4g}" for name, p in self.scalars.items())
         first, last = (next(iter(self.scalars.values()))[i][0] for i in (0, -1))
-        return [f"From epoch {first:g} to {last:g}: {', '.join(moved)}."]
+        if first == last:
+            values = (f"{name} {p[0][1]:.4g}" for name, p in self.scalars.items())
+            return [f"After epoch {first:g}: {', '.join(values)}."]
+        moved = (f"{name} {p[0][1]:.4g} to {p[-1][1]:.4g}" for name, p in self.scalars.items())
+        return [f"After epoch {first:g} to after epoch {last:g}: {', '.join(moved)}."]
 
 
 @dataclass(frozen=True)

@@ -171,3 +171,20 @@ def test_reading_a_config_imports_neither_timm_nor_torchvision() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model.attention=sre", "unknown attention 'sre'"),
+        ("model.attention={name: gpca, reading: units}", "did you mean 'unit'"),
+        ("model.attention={name: gpca, theta: median}", "a list of a number or 'auto'"),
+    ],
+)
+def test_an_override_of_a_whole_section_is_blamed_itself(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("model:\n  attention:\n    name: gpca\n    reading: unit\n")
+    with pytest.raises(ConfigError) as caught:
+        load_config(file, [text])
+    assert str(caught.value).startswith("--set model.attention=")
+    assert said in str(caught.value)

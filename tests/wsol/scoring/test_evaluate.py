@@ -314,7 +314,7 @@ def test_analyze_a_run_without_attention(
     capsys.readouterr()
     assert main(["analyze", run]) == 0
     printed = capsys.readouterr().out
-    assert "CAM has no mask over the classes (NLL " in printed
+    assert "CAM has no mask over the classes before the pooling" in printed
     assert sorted(p.name for p in (tmp_path / "plain" / "analysis").iterdir()) == ["nll.csv"]
 
 

@@ -152,7 +152,7 @@ def test_learned_numbers_over_training(evaluated: Path, tmp_path: Path) -> None:
     run.folder.metrics.write_text(to_csv(rows))
     found = analyze_runs([run])
     assert found.runs[0].scalars == {"theta1": [(1, 9.0), (2, 10.0), (3, 11.0)]}
-    assert "From epoch 1 to 3: theta1 9 to 11." in str(found)
+    assert "After epoch 1 to after epoch 3: theta1 9 to 11." in str(found)
     assert (run.folder.analysis / "attention_scalars.png").is_file()
 
 
@@ -164,7 +164,7 @@ def test_learned_numbers_of_attentions_at_taps(evaluated: Path, tmp_path: Path) 
     run.folder.metrics.write_text(to_csv(rows))
     text = str(analyze_runs([run]))
     assert "has no mask over the classes" in text
-    assert "From epoch 1 to 2: theta1 9 to 10." in text
+    assert "After epoch 1 to after epoch 2: theta1 9 to 10." in text
     assert (run.folder.analysis / "attention_scalars.png").is_file()
 
 
