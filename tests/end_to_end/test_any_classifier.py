@@ -132,6 +132,7 @@ def test_own_class_gives_gt_known_alone(birds: Path, here: Path, capsys: pytest.
     assert "small-layercam, own class" in page
     assert "GT-known over thresholds" in page
     assert "top-1 loc" not in page
+    assert "<label hidden>Map of" in page
     # The maps are those of the classifier's own best class.
     find = wsol.load(run, device="cpu")
     assert find.classes[0] == "class 0"

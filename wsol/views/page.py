@@ -104,6 +104,7 @@ class Page:
     result_rows: Sequence[ResultRow]
     results_note: str
     gallery: Mapping[str, Any]  # from `wsol.views.gallery.pack_gallery`
+    with_classes: bool  # whether a run predicts classes, so that it has a map for each
     gallery_note: str
     class_columns: Sequence[tuple[str, bool]]  # (heading, whether its cells are numbers)
     class_rows: Sequence[ClassRow]

@@ -45,11 +45,14 @@ BYTES_OF_TEXTS = 500  # name, sizes, truth boxes
 BYTES_OF_MAPS = 3_600  # the boxes, overlaps, maps and outcomes of one run, in base64
 
 GALLERY_NOTE = (
-    "Blue is the predicted box, red the true one. The IoU is green where the image is a hit: on the map of "
-    "the predicted class where that class is right and the box passes (top-1), on the map of the true class "
-    "where the box passes (GT-known). Move the threshold, and boxes and figures follow. Click to enlarge; "
-    "the arrow keys go from image to image."
+    "Blue is the predicted box, red the true one. The IoU is green where the image is a hit: {hit}. Move the "
+    "threshold, and boxes and figures follow. Click to enlarge; the arrow keys go from image to image."
 )
+HIT = (
+    "on the map of the predicted class where that class is right and the box passes (top-1), on the map of "
+    "the true class where the box passes (GT-known)"
+)
+HIT_WITHOUT_CLASSES = "where the box passes (GT-known)"
 ALL_CONTOURS_NOTE = (
     " This protocol counts the best of all contours: the box that is drawn is the one around the largest "
     "contour, the IoU that of the best contour."
@@ -112,6 +115,7 @@ def build_page(
     images = gallery_images(first, rows, data_uris(paths, picture), assets.write(paths) if assets else [])
     classes = display_names(first.predictions.classes)
     columns, class_rows = class_table(measured)
+    with_classes = any(m.predictions.ranks is not None for m in measured)
     several_contours = protocol.extraction.single_box != protocol.extraction.box
     return Page(
         title="Localization report: " + ", ".join(m.name for m in measured),
@@ -136,7 +140,8 @@ def build_page(
             ),
             "class_views": class_views(measured, [true for true, _ in judged], misnamed),
         },
-        gallery_note=GALLERY_NOTE
+        with_classes=with_classes,
+        gallery_note=GALLERY_NOTE.format(hit=HIT if with_classes else HIT_WITHOUT_CLASSES)
         + (ALL_CONTOURS_NOTE if several_contours else "")
         + (f" Shown are {len(rows):,} of {total:,} images, taken evenly." if len(rows) < total else "")
         + (SMALL_NOTE.format(side=picture.side) if picture.side < LARGE and not assets else ""),

@@ -146,6 +146,7 @@ def nasty_page(**changes: Any) -> Page:
         "result_rows": [],
         "results_note": NASTY,
         "gallery": gallery,
+        "with_classes": True,
         "gallery_note": NASTY,
         "class_columns": [(NASTY, False)],
         "class_rows": [ClassRow(0, NASTY, [NASTY])],
