@@ -1,4 +1,4 @@
-"""Whether an attention helps to find real birds: trains the runs, and prints two tables.
+"""Whether an attention helps to find real birds: trains the runs, and prints three tables.
 
     python scripts/attention_experiment.py choose  RUNS --data CUB --weights FILE
     python scripts/attention_experiment.py confirm RUNS --data CUB --weights FILE --attentions none gpca-unit
@@ -55,13 +55,16 @@ ATTENTIONS: dict[str, dict[str, Any]] = {
 }
 PROTOCOL = "gpca"
 CONTROL = "constant"
+COMPARED = ("top1_loc", "gt_known_loc")
 FIGURES = {"top1_cls": "top-1 cls", "top1_loc": "top-1 loc", "gt_known_loc": "GT-known"}
 
 
 def main() -> None:
     args = parse()
     if args.stage == "tables":
-        tables = "\n".join([*choice_table(args.runs), "", *confirmation_table(args.runs)])
+        tables = "\n".join(
+            [*choice_table(args.runs), "", *confirmation_table(args.runs), "", *pooled_table(args.runs)]
+        )
         print(tables)
         if args.page is not None:
             write_part(args.page, Path(__file__).name, tables)
@@ -155,18 +158,37 @@ def choice_table(runs: Path) -> Iterator[str]:
 
 def confirmation_table(runs: Path) -> Iterator[str]:
     """Test images, at the threshold that held-out images chose; differences from the control by seed."""
-    against = [f"{FIGURES[key]} - {CONTROL}" for key in ("top1_loc", "gt_known_loc")]
+    against = [f"{FIGURES[key]} - {CONTROL}" for key in COMPARED]
     yield from head_of_table(["", "attention", "seeds", *FIGURES.values(), *against, "AUC (held out)"])
     for head, attention, found in rows(runs, "confirm"):
         table = figures_by_seed(found)
         control = figures_by_seed(measured(runs, "confirm", head, CONTROL))
         both = [seed for seed in table if seed in control]
         cells = [show(Spread.of([own[key] for own in table.values()])) for key in FIGURES]
-        for key in ("top1_loc", "gt_known_loc"):
+        for key in COMPARED:
             pairs = [[side[seed][key] for seed in both] for side in (table, control)]
             cells.append(difference(pairs) if attention != CONTROL and len(both) > 1 else "-")
         auc = mask_cells([run for _, run, _ in found])[-1]
         yield line([head.upper(), attention, str(len(found)), *cells, auc])
+
+
+def pooled_table(runs: Path) -> Iterator[str]:
+    """The differences from the control over all heads at once, paired by head and seed."""
+    yield from head_of_table(
+        ["attention", "heads", "pairs", *(f"{FIGURES[k]} - {CONTROL}" for k in COMPARED)]
+    )
+    for attention in ATTENTIONS:
+        tables = {head: figures_by_seed(measured(runs, "confirm", head, attention)) for head in HEADS}
+        controls = {head: figures_by_seed(measured(runs, "confirm", head, CONTROL)) for head in HEADS}
+        both = [(head, seed) for head in HEADS for seed in tables[head] if seed in controls[head]]
+        heads = list(dict.fromkeys(head.upper() for head, _ in both))
+        if attention == CONTROL or len(heads) < 2:
+            continue
+        cells = [
+            difference([[side[head][seed][key] for head, seed in both] for side in (tables, controls)])
+            for key in COMPARED
+        ]
+        yield line([attention, ", ".join(heads), str(len(both)), *cells])
 
 
 def figures_by_seed(found: Sequence[tuple[int, Run, Evaluation]]) -> dict[int, Mapping[str, float]]:

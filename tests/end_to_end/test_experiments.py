@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
@@ -62,6 +63,13 @@ def test_the_experiment_with_attentions(
     assert [row[2] for row in confirmed] == ["2", "2"]  # seeds
     assert confirmed[0][6] == "-"  # the control has no difference from itself
     assert "p " in confirmed[1][6]
+    assert len(rows) == 10  # two heads or more are taken together
+    for folder in list((tmp_path / "confirm").glob("cam_*")):
+        shutil.copytree(folder, folder.with_name(folder.name.replace("cam", "adl", 1)))
+    call(monkeypatch, attention_experiment, "tables", str(tmp_path))
+    pooled = rows_of(capsys.readouterr().out)[-1]
+    assert pooled[:3] == ["gpca-unit-fast", "CAM, ADL", "4"]
+    assert pooled[3].split()[0] == confirmed[1][6].split()[0]  # the same pairs twice have the same mean
 
 
 def test_the_table_of_methods(
