@@ -18,7 +18,7 @@ def write(folder: Path, mask: np.ndarray) -> DiscoveredFolder:
     path.parent.mkdir(parents=True)
     Image.fromarray(mask).save(path)
     (folder / "directions.json").write_text("{}")
-    (folder / "boxes.json").write_text(json.dumps({"photos": "holiday", "size": 448}))
+    (folder / "boxes.json").write_text(json.dumps({"photos": "holiday", "size": 448, "images": []}))
     assert DiscoveredFolder.is_one(folder)
     return DiscoveredFolder.open(folder)
 
@@ -37,7 +37,7 @@ def test_what_cannot_be_read_is_one_line(tmp_path: Path) -> None:
     mask_path(tmp_path, "a/b.jpg").write_text("no picture")
     with pytest.raises(DataError, match=r"b\.jpg\.png: this mask cannot be read"):
         found.mask("a/b.jpg", 4)
-    for text in ("no JSON", "[]", "{}", '{"photos": "x", "size": "large"}'):
+    for text in ("no JSON", "[]", "{}", '{"photos": "x", "size": "large", "images": []}'):
         (tmp_path / "boxes.json").write_text(text)
         with pytest.raises(DataError, match="not what `wsol discover` writes"):
             DiscoveredFolder.open(tmp_path)

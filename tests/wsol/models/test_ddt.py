@@ -157,8 +157,11 @@ def test_no_image_is_said() -> None:
     ("made", "words"),
     [
         (torch.ones(4, 3, 6, 6), "the same everywhere"),
-        (torch.arange(4.0)[:, None, None, None] + 0.01 * torch.rand(4, 3, 6, 6), "differ from each other"),
-        (torch.rand(4, 3, 6, 6) * 0.1 + torch.linspace(0, 1, 6), "the place in the picture alone"),
+        (
+            torch.arange(4.0)[:, None, None, None] + 0.01 * torch.rand(4, 3, 6, 6),
+            "between places of one photo",
+        ),
+        (torch.rand(4, 3, 6, 6) * 0.1 + torch.linspace(0, 1, 6), "the place in the photo alone"),
         (features(0)[:1], "one photo"),
     ],
 )
