@@ -30,7 +30,7 @@ def detector(build: Callable[..., nn.Module], **options: Any) -> Callable[[], nn
 
 CASES = {
     "resnet50": Case(lambda: resnet50(weights=None), "layer?.?.bn3", 16),
-    "densenet121": Case(lambda: densenet121(weights=None), "features.denseblock?.denselayer*.conv2", 58),
+    "densenet121": Case(lambda: densenet121(weights=None), "features.denseblock?.denselayer[1-4].conv2", 16),
     "vgg16": Case(lambda: vgg16(weights=None), "features.29", 1),
     # What these two do after their features depends on the values, so their features alone are exported.
     "fcos": Case(detector(fcos_resnet50_fpn, min_size=64, max_size=64), "backbone", 5, "backbone"),
